@@ -113,7 +113,8 @@ static bm_status open_perturb(bm_sound_augmenter *a,
     bm_perturb_settings set = {.sound = bm_augment_sound(s),
                                .reverb = "augment.reverb",
                                .noise = "augment.noise_sound",
-                               .rate = a->set.rate};
+                               .rate = a->set.rate,
+                               .fast = true};
 
     if (!a->room)
         set.sound.reverb = "no";

@@ -29,8 +29,8 @@ const bm_option bm_shard_options[] = {
     {"store", BM_CHOICE, offsetof(bm_shard_settings, store), "f32", 0, 0,
      "f32 f16 u8", "how features are stored; default for images: u8"},
     {"samples", BM_FLAG, offsetof(bm_shard_settings, samples), "no", 0, 0, NULL,
-     "keep the recordings, too, in 16 bits: [augment] reverb and noise_sound "
-     "change them"},
+     "keep the recordings of --audio, too, in 16 bits, which [augment] reverb "
+     "and noise_sound change"},
     {0},
 };
 

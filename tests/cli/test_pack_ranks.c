@@ -106,6 +106,44 @@ static void test_ranks_do_not_change_a_byte(void **_)
     }
 }
 
+#define PACK_ON(out, ...)                                                      \
+    BMUF("pack", "--audio", "team.jsonl", "--out", out, "--set",               \
+         "shard.unit_frames=50", "--set", "shard.shard_mb=0.1",                \
+         "--max-left-out", "5", __VA_ARGS__)
+
+/* Also behind shards that are there; and not with other settings. */
+static void test_samples_are_the_same_from_any_rank(void **_)
+{
+    size_t n = 0;
+    char path[64];
+
+    (void)_;
+    make_team();
+    assert_code(PACK_ON("one", "--force", "--threads", "1", "--set",
+                        "shard.samples=yes"),
+                0);
+    assert_code(
+        PACK_ON("more", "--force", "-n", "3", "--set", "shard.samples=yes"), 0);
+    assert_same_sets("one", "more");
+    for (n = shards_of("more"); n > 2; n--) {
+        snprintf(path, sizeof path, "more/data-%05zu.bmuf.h5", n - 1);
+        assert_int_equal(unlink(in_folder(path)), 0);
+    }
+    assert_fails(PACK_ON("more", "--resume"), 73, "has another shard.samples");
+    assert_code(
+        PACK_ON("more", "--resume", "-n", "2", "--set", "shard.samples=yes"),
+        0);
+    assert_same_sets("one", "more");
+    assert_fails(PACK_ON("new", "--set", "shard.samples=yes", "--set",
+                         "features.normalise=speaker"),
+                 78, "shard.samples = yes does not go with features.normalise");
+    write_text("x.mfc", "");
+    write_text("few.jsonl", "{\"id\": \"1\", \"feats\": \"x.mfc\"}\n");
+    assert_fails(BMUF("pack", "--features", "few.jsonl", "--out", "new",
+                      "--set", "shard.samples=yes"),
+                 78, "few.jsonl has no recordings");
+}
+
 static void test_what_is_left_out_is_told_once(void **_)
 {
     outcome alone, o;
@@ -308,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_do_not_change_a_byte),
+        cmocka_unit_test(test_samples_are_the_same_from_any_rank),
         cmocka_unit_test(test_what_is_left_out_is_told_once),
         cmocka_unit_test(test_ranks_of_a_launcher_pack_one_set),
         cmocka_unit_test(test_a_fault_of_all_ranks_is_told_once),

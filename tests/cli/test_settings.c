@@ -161,6 +161,8 @@ static void test_conflicting_settings_are_rejected(void **_)
                  "3 ranks, but job.workers = 2");
     assert_fails(BMUF("train", "tiny.ini", "--set", "augment.speed=1.1:0.9"),
                  78, "augment.speed = 1.1:0.9 is invalid", "0.9:1.1");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "augment.snr=20:5"), 78,
+                 "augment.snr = 20:5 is invalid", "5:20");
     assert_fails(BMUF("train", "tiny.ini", "--set", "train.strategy=softsync",
                       "--set", "clock.kind=real", "--set", "clock.shards=2"),
                  78, "clock.shards = 2", "groups that wait for each other");
@@ -292,6 +294,10 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "model.infeasible = zero", "model.loss = ctc"},
         {"augment.time_width=3", "augment.frequency_masks=2",
          "augment.time_width = 3", "augment.time_masks > 0"},
+        {"augment.noise_sound=pink", "augment.t60=0.3", "augment.t60 = 0.3",
+         "augment.reverb = made"},
+        {"augment.snr=3", "augment.reverb=made", "augment.snr = 3",
+         "augment.noise_sound != no"},
         {"augment.cutout_size=0.1", NULL, "augment.cutout_size = 0.1",
          "augment.cutouts > 0"},
     };

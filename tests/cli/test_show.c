@@ -221,6 +221,52 @@ static void test_a_recording_is_shown_as_a_spectrogram(void **_)
     close_set(&s);
 }
 
+/* The mean difference of the colours of a row, of this height, to the first. */
+static double distance(const picture *p, size_t row, size_t high)
+{
+    double sum = 0;
+
+    for (size_t y = 0; y < high; y++)
+        for (size_t x = 0; x < p->width; x++)
+            for (size_t c = 0; c < 3; c++)
+                sum +=
+                    abs(at(p, x, y)[c] - at(p, x, row * (high + GAP) + y)[c]);
+    return sum / (double)(3 * high * p->width);
+}
+
+/* Noise 80 dB below the recording cannot be seen; equally loud, it can. */
+static void test_noise_is_shown(void **_)
+{
+    static const char *const snr[] = {"augment.snr=80", "augment.snr=0"};
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "kept", "--set",
+                     "features.mels=8", "--set", "shard.samples=yes"),
+                0);
+    FOR_EACH (k, snr) {
+        outcome o =
+            BMUF("show", "kept", "train-0", "-o", "noise.png", "--augmented",
+                 "2", "--set", snr[k], "--set", "augment.noise_sound=white",
+                 "--set", "augment.noise_sound_share=1");
+        picture p = {0};
+        size_t high = 13 * 8;
+
+        assert_code(o, 0);
+        assert_says(o.out, k == 0
+                               ? "augmented  100 % with noise (white, 80 dB)"
+                               : "augmented  100 % with noise (white, 0 dB)");
+        p = load("noise.png");
+        assert_int_equal(p.height, 3 * high + 2 * GAP);
+        for (size_t row = 1; row < 3; row++)
+            assert_true(k == 0 ? distance(&p, row, high) < 2
+                               : distance(&p, row, high) > 10);
+        free(p.rgb);
+    }
+    assert_fails(BMUF("show", "train", "train-0", "--augmented", "1", "--set",
+                      "augment.reverb=made"),
+                 78, "has only features", "shard.samples=yes");
+}
+
 static void test_what_cannot_be_shown_is_refused(void **_)
 {
     (void)_;
@@ -247,6 +293,7 @@ int main(void)
         cmocka_unit_test(
             test_a_speed_that_does_not_fit_the_network_is_not_used),
         cmocka_unit_test(test_a_recording_is_shown_as_a_spectrogram),
+        cmocka_unit_test(test_noise_is_shown),
         cmocka_unit_test(test_what_cannot_be_shown_is_refused),
     };
 

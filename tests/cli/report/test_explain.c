@@ -118,6 +118,32 @@ static void test_explain_says_what_is_augmented(void **_)
     assert_null(strstr(o.out, "augment"));
 }
 
+/* Rooms and noise, and what train would refuse. */
+static void test_explain_opens_what_changes_recordings(void **_)
+{
+    outcome o = {0};
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "kept", "--set",
+                     "features.mels=8", "--set", "shard.samples=yes", "--vocab",
+                     "train"),
+                0);
+    o = BMUF("explain", "tiny.ini", "--set", "data.train=kept", "--set",
+             "augment.noise_sound=pink white", "--set", "augment.snr=10");
+    assert_code(o, 0);
+    assert_says(o.out, "\naugment           50 % with noise (pink white, 10 "
+                       "dB)\n");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "data.train=kept",
+                      "--set", "augment.reverb=no/folder"),
+                 66, "no/folder: No such file or directory");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "augment.reverb=made"),
+                 78, "augment.reverb = made changes recordings, but train/",
+                 "shard.samples=yes");
+    o = BMUF("info", "kept");
+    assert_code(o, 0);
+    assert_says(o.out, " samples at 8000 Hz\n");
+}
+
 static void test_explain_warns_of_masks_of_cepstra(void **_)
 {
     outcome o = {0};
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_explain_says_what_is_augmented),
+        cmocka_unit_test(test_explain_opens_what_changes_recordings),
         cmocka_unit_test(test_explain_warns_of_masks_of_cepstra),
         cmocka_unit_test(test_explain_prints_block_options),
         cmocka_unit_test(test_explain_counts_bytes_of_an_exchange),

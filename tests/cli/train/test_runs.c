@@ -300,6 +300,49 @@ static void test_augmented_runs_have_one_result_on_any_ranks(void **state)
     json_decref(stored);
 }
 
+/* Rooms and noise, on ranks that compute some blocks twice, after a stop. */
+static void test_noisy_runs_have_one_result_on_any_ranks(void **state)
+{
+    static const char settings[] =
+        "data.train=noisy; augment.reverb=made; augment.noise_sound=white "
+        "babble; augment.noise_sound_share=0.8; augment.time_masks=1; "
+        "job.workers=4; job.audit=0.5";
+    char shorter[400];
+    program p;
+
+    (void)state;
+    RUN_PROGRAM(&p, "pack", "--audio", "train.jsonl", "--out", "noisy", "--set",
+                "shard.unit_frames=60", "--set", "features.mels=12", "--vocab",
+                "train", "--set", "shard.samples=yes");
+    assert_ended(&p, 0);
+    snprintf(shorter, sizeof shorter, "train.epochs=1; %s", settings);
+    remove_run("p1");
+    remove_run("p3");
+    remove_run("quiet");
+    train(&p, "p1", 1, settings);
+    assert_ended(&p, 0);
+    assert_said(&p, "augmented: 50 % in made rooms (0.2:0.8 s), 80 % with "
+                    "noise (white babble, 5:20 dB), 1 time mask ");
+    train(&p, "p3", 3, shorter);
+    assert_ended(&p, 0);
+    train(&p, "p3", 4, settings); /* goes on */
+    assert_ended(&p, 0);
+    assert_same_model("p1", "p3");
+    train(&p, "quiet", 1, "data.train=noisy; augment.time_masks=1");
+    assert_ended(&p, 0);
+    {
+        json_t *a = last_event("p1", "end"), *b = last_event("quiet", "end");
+
+        assert_string_not_equal(text(a, "digest"), text(b, "digest"));
+        json_decref(a);
+        json_decref(b);
+    }
+    train(&p, "none", 3, "augment.reverb=made"); /* shards without samples */
+    assert_ended(&p, 78);
+    assert_said(&p, "augment.reverb = made changes recordings, but train/");
+    assert_said(&p, "with --set shard.samples=yes");
+}
+
 static void test_other_settings_are_other_models(void **state)
 {
     static const char *const others[] = {
@@ -452,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_synchronous_sgd_of_one_worker_is_local_training),
         cmocka_unit_test(test_averaging_is_bmuf_without_momentum),
         cmocka_unit_test(test_augmented_runs_have_one_result_on_any_ranks),
+        cmocka_unit_test(test_noisy_runs_have_one_result_on_any_ranks),
         cmocka_unit_test(test_other_settings_are_other_models),
         cmocka_unit_test(test_threads_beyond_cores_are_logged),
         cmocka_unit_test(test_workers_without_data_do_not_block_others),

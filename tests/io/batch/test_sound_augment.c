@@ -326,7 +326,7 @@ static double add_white(uint64_t key, const int16_t *x, size_t n, float *y)
     snr = 5 + 10 * bm_rng_uniform(&rng);
     (void)bm_rng_below(&rng, 1);
     for (size_t i = 0; i < n; i++) {
-        noise[i] = (float)bm_rng_normal(&rng);
+        noise[i] = bm_draw_gauss(bm_rng_bits(&rng));
         clean[i] = x[i];
     }
     gain = sqrt(power(clean, n) / pow(10, snr / 10) / power(noise, n));
