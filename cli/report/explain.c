@@ -267,23 +267,28 @@ static void print_start(void *out, const char *text)
     fprintf(out, "start             %s\n", text);
 }
 
-/* How sequences are changed before they are trained on. Fails if what changes
- * recordings cannot be opened. */
-static bm_status print_augment(const bm_augment_settings *s, bm_dataset *data,
-                               destination *to)
+/* Fails if what changes recordings cannot be opened. */
+static bm_status check_sound(const bm_augment_settings *s, bm_dataset *data)
 {
     bm_sound_augmenter *sound = NULL;
+
+    BM_TRY(bm_sound_augmenter_open(&sound, data, NULL, s));
+    bm_sound_augmenter_close(sound);
+    return BM_OK;
+}
+
+/* How sequences are changed before they are trained on. */
+static void print_augment(const bm_augment_settings *s, const bm_dataset *data,
+                          destination *to)
+{
     bm_layout layout =
         bm_layout_of(bm_shard_features_text(data->shards[0]), data->features);
     char text[800];
 
-    BM_TRY(bm_sound_augmenter_open(&sound, data, NULL, s));
-    bm_sound_augmenter_close(sound);
     bm_augment_describe(s, &layout, text, sizeof text);
     if (text[0] != '\0')
         fprintf(to->out, "augment           %s\n", text);
     bm_augment_advise(s, &layout, print_advice, to);
-    return BM_OK;
 }
 
 static void print_paces(const bm_paces *p, size_t weights, FILE *out)
@@ -319,12 +324,13 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(sample_blocks(plan, &filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &origin));
+    BM_TRY_DONE(check_sound(&s->augment, data));
     fprintf(out, "data              %s, %s of %s, %s\n",
             bm_count_noun((long long)data->n, "sequence").text,
             bm_count_noun((long long)what.epoch_frames, "frame").text,
             bm_count_noun((long long)data->features, "feature").text,
             bm_count_noun((long long)data->classes, "class").text);
-    BM_TRY_DONE(print_augment(&s->augment, data, to));
+    print_augment(&s->augment, data, to);
     bm_model_print(net.model, out);
     bm_origin_describe(&origin, print_start, out);
     BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
