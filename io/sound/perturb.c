@@ -46,7 +46,7 @@ static bm_status read_noise(bm_perturb *p, const bm_sound_settings *s,
         return BM_OK;
     if (!bm_noise_made(s->noise)) {
         p->kinds[p->n_kinds++] = FROM_FOLDER;
-        return bm_sound_folder_list(&p->noises, s->noise, setting);
+        return bm_sound_folder_list(&p->noises, s->noise, setting, p->rate);
     }
     for (size_t i = 0; i < n && i < sizeof p->kinds / sizeof p->kinds[0]; i++) {
         bm_noise_word(s->noise, i, word);
@@ -64,7 +64,7 @@ static bm_status read_room(bm_perturb *p, const bm_sound_settings *s,
     p->made_room = strcmp(s->reverb, "made") == 0;
     if (!p->has_room || p->made_room)
         return BM_OK;
-    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, setting));
+    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, setting, p->rate));
     for (size_t i = 0; i < p->rooms.n; i++)
         if (p->rooms.files[i].seconds > longest_room)
             return BM_FAIL(BM_ERR_FORMAT,

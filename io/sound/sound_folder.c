@@ -21,7 +21,7 @@ static int by_path(const void *left, const void *right)
     return strcmp(a->path, b->path);
 }
 
-static bm_status keep(bm_sound_folder *f, const char *path, double seconds)
+static bm_status keep(bm_sound_folder *f, const char *path, const bm_sound *s)
 {
     if (f->n == f->room) {
         size_t room = 2 * f->room + 64;
@@ -32,7 +32,8 @@ static bm_status keep(bm_sound_folder *f, const char *path, double seconds)
         f->files = grown;
         f->room = room;
     }
-    f->files[f->n].seconds = seconds;
+    f->files[f->n].seconds = s->seconds;
+    f->files[f->n].rate = s->rate;
     f->files[f->n].path = strdup(path);
     if (f->files[f->n].path == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the name of a recording");
@@ -63,7 +64,7 @@ static bm_status look_at(bm_sound_folder *f, const char *path)
     BM_TRY(status);
     if (bm_problem_is(&problem) || !(s.seconds > 0))
         return BM_OK;
-    return keep(f, path, s.seconds);
+    return keep(f, path, &s);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): DEEPEST levels */
@@ -93,21 +94,38 @@ static bm_status walk(bm_sound_folder *f, const char *path, int depth)
     return status;
 }
 
-bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
-                               const char *setting)
+/* What has another rate is resampled whenever it is drawn, which takes several
+ * times as long as all else. */
+static void log_folder(const bm_sound_folder *f, const char *path,
+                       const char *setting, long rate)
 {
     double seconds = 0;
+    size_t others = 0;
+    char text[120] = "";
 
+    for (size_t i = 0; i < f->n; i++) {
+        seconds += f->files[i].seconds;
+        others += f->files[i].rate != rate;
+    }
+    if (others > 0)
+        snprintf(text, sizeof text,
+                 "; %zu of them not at %ld Hz: they are resampled "
+                 "whenever they are drawn, which is slow",
+                 others, rate);
+    bm_log(BM_NOTE, "%s = %s: %s, %.1f s%s", setting, path,
+           bm_count_noun((long long)f->n, "recording").text, seconds, text);
+}
+
+bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
+                               const char *setting, long rate)
+{
     BM_TRY(walk(f, path, 0));
     if (f->n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s = %s: there is no recording in this folder", setting,
                        path);
     qsort(f->files, f->n, sizeof *f->files, by_path);
-    for (size_t i = 0; i < f->n; i++)
-        seconds += f->files[i].seconds;
-    bm_log(BM_NOTE, "%s = %s: %s, %.1f s", setting, path,
-           bm_count_noun((long long)f->n, "recording").text, seconds);
+    log_folder(f, path, setting, rate);
     return BM_OK;
 }
 

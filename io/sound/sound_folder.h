@@ -12,6 +12,7 @@
 typedef struct bm_sound_file {
     char *path;
     double seconds;
+    long rate; /* Hz */
 } bm_sound_file;
 
 /* Starts as {0}; free with bm_sound_folder_free. */
@@ -21,12 +22,13 @@ typedef struct bm_sound_folder {
 } bm_sound_folder;
 
 /* Lists what libsndfile can read; other files, and names that begin with a dot,
- * are left out. `setting`: the name of
+ * are left out. Logs how many there are, and how many have another rate than
+ * `rate`. `setting`: the name of
  * the setting, for messages: "copies.noise". Fails with BM_ERR_MISSING if
  * there is no such folder, BM_ERR_FORMAT if it has no recording, or with
  * BM_ERR_IO or BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
-                                          const char *setting);
+                                          const char *setting, long rate);
 void bm_sound_folder_free(bm_sound_folder *f);
 
 #endif

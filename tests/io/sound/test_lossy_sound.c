@@ -239,7 +239,8 @@ static void test_mp3_without_a_header_is_read_to_its_end(void **state)
     assert_in_range(cycles(&s), HZ - 2, HZ + 2);
     assert_int_equal(mkdir(in_folder("noises"), 0700), 0);
     write_bytes("noises/a.mp3", bytes, size);
-    assert_ok(bm_sound_folder_list(&noises, in_folder("noises"), "noise"));
+    assert_ok(
+        bm_sound_folder_list(&noises, in_folder("noises"), "noise", 8000));
     assert_int_equal(noises.n, 1);
     assert_true(near(noises.files[0].seconds, (double)s.n / RATE, 1e-12));
     bm_sound_folder_free(&noises);
