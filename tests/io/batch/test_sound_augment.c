@@ -241,6 +241,43 @@ static void test_resampled_recordings_are_rounded_to_16_bits(void **_)
     close_set(&f);
 }
 
+/* A square wave of 32000 overshoots when it is resampled. Features are made of
+ * that; what is kept is clipped, with a remark. */
+static void test_samples_beyond_16_bits_are_clipped(void **_)
+{
+    static int x[8000];
+    const char *remarks[] = {NULL, "clipped"};
+
+    (void)_;
+    for (int i = 0; i < 8000; i++)
+        x[i] = i / 40 % 2 == 0 ? 32000 : -32000;
+    write_sound("square.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, 8000, 1,
+                RATE);
+    write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"square.wav\"}\n");
+    FOR_EACH (k, remarks) {
+        bm_import_source source = {.path = in_folder("m.jsonl"),
+                                   .samples = k > 0};
+        bm_config *config = SET("features.rate=6000");
+        bm_importer *i = NULL;
+        bm_item item;
+        size_t full = 0;
+
+        assert_ok(bm_importer_open(&i, "audio", config, &source));
+        item = next_item(i);
+        assert_null(item.problem);
+        assert_int_equal(item.recording != NULL, k > 0);
+        if (remarks[k] != NULL)
+            assert_string_equal(item.remark, remarks[k]);
+        else
+            assert_null(item.remark);
+        for (size_t s = 0; k > 0 && s < item.recording->n; s++)
+            full += abs(item.recording->x[s]) >= 32767;
+        assert_true(k == 0 || full > item.recording->n / 1000);
+        bm_importer_close(i);
+        bm_config_free(config);
+    }
+}
+
 /* As the reader does for features that the model normalises. */
 static void test_the_means_of_a_model_are_applied(void **_)
 {
@@ -729,6 +766,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_features_are_made_as_they_were_packed),
         cmocka_unit_test(test_resampled_recordings_are_rounded_to_16_bits),
+        cmocka_unit_test(test_samples_beyond_16_bits_are_clipped),
         cmocka_unit_test(test_the_means_of_a_model_are_applied),
         cmocka_unit_test(test_a_room_of_one_tap_changes_nothing),
         cmocka_unit_test(test_a_made_room_keeps_the_direct_sound_in_place),
