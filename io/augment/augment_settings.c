@@ -98,11 +98,15 @@ bm_sound_settings bm_augment_sound(const bm_augment_settings *s)
                                .snr = s->snr};
 }
 
-bool bm_augment_sounds(const bm_augment_settings *s)
+bool bm_augment_has_rooms(const bm_augment_settings *s)
 {
-    return s->share > 0 &&
-           ((strcmp(s->reverb, "no") != 0 && s->reverb_share > 0) ||
-            (strcmp(s->noise_sound, "no") != 0 && s->noise_sound_share > 0));
+    return s->share > 0 && s->reverb_share > 0 && strcmp(s->reverb, "no") != 0;
+}
+
+bool bm_augment_has_noises(const bm_augment_settings *s)
+{
+    return s->share > 0 && s->noise_sound_share > 0 &&
+           strcmp(s->noise_sound, "no") != 0;
 }
 
 bool bm_augment_any(const bm_augment_settings *s)
@@ -112,10 +116,11 @@ bool bm_augment_any(const bm_augment_settings *s)
                 speeds.factor[0] == 1;
 
     return s->share > 0 &&
-           (bm_augment_sounds(s) || !same || s->warp > 0 || s->time_masks > 0 ||
-            s->frequency_masks > 0 || s->offset > 0 || s->contrast > 0 ||
-            s->noise > 0 || s->slant > 0 || s->height > 0 || s->shift > 0 ||
-            s->elastic > 0 || s->stroke > 0 || s->cutouts > 0);
+           (bm_augment_has_rooms(s) || bm_augment_has_noises(s) || !same ||
+            s->warp > 0 || s->time_masks > 0 || s->frequency_masks > 0 ||
+            s->offset > 0 || s->contrast > 0 || s->noise > 0 || s->slant > 0 ||
+            s->height > 0 || s->shift > 0 || s->elastic > 0 || s->stroke > 0 ||
+            s->cutouts > 0);
 }
 
 /* A factor at *text; moves behind it. */

@@ -29,11 +29,11 @@ __attribute__((format(printf, 2, 3))) static void add(list *l,
 
 static void add_sound(list *l, const bm_augment_settings *s)
 {
-    if (strcmp(s->reverb, "made") == 0 && s->reverb_share > 0)
+    if (bm_augment_has_rooms(s) && strcmp(s->reverb, "made") == 0)
         add(l, "%g %% in made rooms (%s s)", 100 * s->reverb_share, s->t60);
-    else if (strcmp(s->reverb, "no") != 0 && s->reverb_share > 0)
+    else if (bm_augment_has_rooms(s))
         add(l, "%g %% in rooms of %s", 100 * s->reverb_share, s->reverb);
-    if (strcmp(s->noise_sound, "no") != 0 && s->noise_sound_share > 0)
+    if (bm_augment_has_noises(s))
         add(l, "%g %% with noise (%s, %s dB)", 100 * s->noise_sound_share,
             s->noise_sound, s->snr);
 }

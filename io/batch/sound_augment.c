@@ -39,7 +39,7 @@ struct bm_sound_augmenter {
 /* The first setting that wants samples, for messages. */
 static const char *wanted(const bm_augment_settings *s, const char **value)
 {
-    bool room = strcmp(s->reverb, "no") != 0 && s->reverb_share > 0;
+    bool room = bm_augment_has_rooms(s);
 
     *value = room ? s->reverb : s->noise_sound;
     return room ? "reverb" : "noise_sound";
@@ -137,7 +137,7 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     bm_status status = BM_OK;
 
     *out = NULL;
-    if (!bm_augment_sounds(settings))
+    if (!bm_augment_has_rooms(settings) && !bm_augment_has_noises(settings))
         return BM_OK;
     BM_TRY(check_shards(d, settings));
     a = calloc(1, sizeof *a);
@@ -148,8 +148,8 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     a->share = settings->share;
     a->room_share = settings->reverb_share;
     a->noise_share = settings->noise_sound_share;
-    a->room = strcmp(settings->reverb, "no") != 0 && a->room_share > 0;
-    a->noise = strcmp(settings->noise_sound, "no") != 0 && a->noise_share > 0;
+    a->room = bm_augment_has_rooms(settings);
+    a->noise = bm_augment_has_noises(settings);
     status = open_features(a);
     if (status == BM_ERR_FORMAT || status == BM_ERR_CONFIG)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: %s", d->directory, bm_last_message());
@@ -326,7 +326,7 @@ bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
                            int64_t sequence, bm_augmented *in)
 {
     crowd c = {.a = a};
-    bm_talkers talkers = talkers_of(&c, sequence);
+    bm_talkers talkers = {0};
     bm_perturb_draw draw = {.for_room = bm_draw_stream(key, BM_DRAW_ROOM),
                             .for_noise =
                                 bm_draw_stream(key, BM_DRAW_NOISE_SOUND),
@@ -337,6 +337,7 @@ bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
     draw.noise = a->noise && drawn(&draw.for_noise, a->noise_share);
     if (!bm_augment_changes(a->share, key) || (!draw.room && !draw.noise))
         return BM_OK;
+    talkers = talkers_of(&c, sequence);
     BM_TRY(read_sound(a, sequence, &a->sound));
     BM_TRY(bm_perturb_apply(a->perturber, &draw, &a->sound, &problem));
     if (!bm_problem_is(&problem))
