@@ -5,6 +5,7 @@
 #include "io/features/recording_features.h"
 #include "io/sound/perturb.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -63,6 +64,7 @@ static bm_status check_shards(const bm_dataset *d,
                 "out",
                 key, value, d->paths[i], key);
         if (bm_shard_sample_rate(s) != bm_shard_sample_rate(first) ||
+            bm_shard_moments(s) != bm_shard_moments(first) ||
             strcmp(bm_shard_features_text(s), bm_shard_features_text(first)) !=
                 0)
             return BM_FAIL(BM_ERR_CONFIG,
@@ -80,6 +82,7 @@ static bm_status open_features(bm_sound_augmenter *a)
     const char *text = bm_shard_features_text(a->d->shards[0]);
     bm_recording_settings *s = &a->set;
     bm_cmvn norm = {0};
+    size_t moments = 0;
     bm_status status = BM_OK;
 
     BM_TRY(bm_features_settings(text, bm_recording_options, &a->config, s));
@@ -95,7 +98,14 @@ static bm_status open_features(bm_sound_augmenter *a)
         status = bm_chain_give(a->chain, "features", &norm);
     bm_cmvn_free(&norm);
     BM_TRY(status);
-    if (bm_chain_learns(a->chain) || bm_chain_needs_statistics(a->chain))
+    (void)bm_chain_moments_of(a->chain, 0, &moments);
+    if (moments != bm_shard_moments(a->d->shards[0]))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "features.normalise = %s takes %zu moments, but each "
+                       "recording has %zu",
+                       s->chain.normalise, moments,
+                       bm_shard_moments(a->d->shards[0]));
+    if (bm_chain_learns(a->chain) && moments == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "features.normalise = %s, by means that are not in the "
                        "shards",
@@ -213,6 +223,24 @@ static bm_status read_sound(bm_sound_augmenter *a, int64_t sequence,
     out->n = a->wave.n;
     out->rate = a->set.rate;
     out->channels = 1;
+    return BM_OK;
+}
+
+/* Normalisation by the moments of the sequence that was read last. */
+static bm_status take_moments(bm_sound_augmenter *a, int64_t sequence)
+{
+    const bm_waveform *w = &a->wave;
+    bool valid = w->n_moments == 0 || w->moments[0] > 0;
+
+    for (size_t i = 0; i < w->n_moments; i++)
+        valid = valid && isfinite(w->moments[i]);
+    if (!valid)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: the moments of sequence number %lld are invalid; "
+                       "pack it again",
+                       a->d->directory, (long long)sequence);
+    if (w->n_moments > 0)
+        bm_chain_take(a->chain, 0, w->moments);
     return BM_OK;
 }
 
@@ -339,6 +367,7 @@ bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
         return BM_OK;
     talkers = talkers_of(&c, sequence);
     BM_TRY(read_sound(a, sequence, &a->sound));
+    BM_TRY(take_moments(a, sequence));
     BM_TRY(bm_perturb_apply(a->perturber, &draw, &a->sound, &problem));
     if (!bm_problem_is(&problem))
         return make_features(a, sequence, in);

@@ -166,8 +166,14 @@ static double *moments_of(const bm_chain *c, size_t speaker)
 
 void bm_chain_take(bm_chain *c, size_t speaker, const double *moments)
 {
-    BM_ASSERT(c->over == KALDI && speaker < c->groups && moments[0] > 0);
+    BM_ASSERT(by_speaker(c) && speaker < c->groups && moments[0] > 0);
     memcpy(moments_of(c, speaker), moments, moments_size(c) * sizeof *moments);
+}
+
+const double *bm_chain_moments_of(const bm_chain *c, size_t speaker, size_t *n)
+{
+    *n = by_speaker(c) ? moments_size(c) : 0;
+    return *n > 0 ? moments_of(c, speaker) : NULL;
 }
 
 /* c->delta: x and its deltas. */

@@ -5,7 +5,8 @@
  * Normalisation by speaker, or over all sequences, needs moments first: if
  * bm_chain_learns is true, pass every sequence to bm_chain_learn before the
  * first bm_chain_apply. Normalisation by Kaldi's statistics comes before the
- * deltas, as in Kaldi; bm_chain_take gets them, of each speaker.
+ * deltas, as in Kaldi; bm_chain_take gets them, of each speaker. It also gets
+ * moments by speaker that another chain has learned.
  */
 #ifndef BM_IO_FEATURES_FEATURE_CHAIN_H
 #define BM_IO_FEATURES_FEATURE_CHAIN_H
@@ -78,9 +79,14 @@ bool bm_chain_learns(const bm_chain *c);
 bool bm_chain_needs_speakers(const bm_chain *c);
 bool bm_chain_needs_statistics(const bm_chain *c); /* by bm_chain_take */
 
-/* The moments [BM_MOMENTS(dim)], count > 0, of a speaker's features without
- * deltas, in [0, speakers). Copied. */
+/* The moments of a speaker, in [0, speakers), count > 0, as of
+ * bm_chain_moments_of. Copied. */
 void bm_chain_take(bm_chain *c, size_t speaker, const double *moments);
+
+/* The moments [*n] of a speaker, in [0, speakers): those of the features with their
+ * deltas, or without them by Kaldi's statistics. Borrowed. NULL, and 0, where
+ * normalisation needs no speakers. */
+const double *bm_chain_moments_of(const bm_chain *c, size_t speaker, size_t *n);
 
 /* Adds x [T >= 1, dim] to the moments of a speaker, in [0, speakers). Fails
  * with BM_ERR_MEMORY. */

@@ -189,26 +189,6 @@ static bm_status open_copies(bm_importer *i)
     return bm_copies_open(&a->copies, &i->copies, &source);
 }
 
-/* Training makes features of the samples again, and has no means of speakers. */
-static bm_status open_samples(bm_importer *i, const bm_import_source *source)
-{
-    const bm_recording_settings *s = i->settings;
-    const char *norm = s->chain.normalise;
-    audio *a = i->self;
-
-    if (!source->samples)
-        return BM_OK;
-    if (strcmp(norm, "speaker") == 0 || strcmp(norm, "kaldi") == 0)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "shard.samples = yes does not go with "
-                       "features.normalise = %s: training normalises what it "
-                       "makes of the samples, and shards do not have the means "
-                       "of speakers; take utterance, sliding, global or none",
-                       norm);
-    a->base.sample_rate = s->rate;
-    return BM_OK;
-}
-
 static bm_status audio_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "audio",
@@ -225,7 +205,8 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
     BM_TRY(bm_recording_bank_new(&bank, s)); /* checks and completes *s */
     bm_recording_bank_free(bank);
     a->base.frame_shift = bm_recording_shift(s);
-    BM_TRY(open_samples(i, source));
+    if (source->samples)
+        a->base.sample_rate = s->rate;
     BM_TRY(open_copies(i));
     return bm_import_refine(i, &s->chain, bm_recording_columns(s));
 }

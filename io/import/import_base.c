@@ -322,6 +322,21 @@ static bm_status make_item(bm_importer *i, bm_manifest_row row,
     return BM_OK;
 }
 
+/* The recording of a row, with the moments of its speaker. */
+static bm_status give_recording(const bm_import_base *b,
+                                const bm_manifest_row *row,
+                                bm_waveform *recording, bm_item *item)
+{
+    const double *moments = NULL;
+    size_t n = 0;
+
+    if (b->sample_rate == 0)
+        return BM_OK;
+    item->recording = recording;
+    moments = bm_chain_moments_of(b->chain, row->speaker_number, &n);
+    return n > 0 ? bm_waveform_set_moments(recording, moments, n) : BM_OK;
+}
+
 bm_status bm_import_next(bm_importer *i, bm_item *item)
 {
     bm_import_base *b = i->self;
@@ -337,12 +352,11 @@ bm_status bm_import_next(bm_importer *i, bm_item *item)
     row = bm_manifest_at(b->manifest, b->next_row++);
     BM_TRY(process_row(i, r, row, &x));
     BM_TRY(make_item(i, row, x, r->frames.n, &r->problem, r->remark, item));
-    item->recording = b->sample_rate > 0 ? &r->recording : NULL;
-    return BM_OK;
+    return give_recording(b, &row, &r->recording, item);
 }
 
 /* On rank 0. */
-static bm_status use_piece(walk *w, const bm_piece *p)
+static bm_status use_piece(walk *w, bm_piece *p)
 {
     bm_import_base *b = w->i->self;
     bm_manifest_row row = bm_manifest_at(b->manifest, p->row);
@@ -356,7 +370,7 @@ static bm_status use_piece(walk *w, const bm_piece *p)
                    : bm_chain_learn(b->chain, row.speaker_number, &p->x);
     BM_TRY(
         make_item(w->i, row, &p->x, p->n_read, &p->problem, p->remark, &item));
-    item.recording = b->sample_rate > 0 ? &p->recording : NULL;
+    BM_TRY(give_recording(b, &row, &p->recording, &item));
     return w->take(w->self, &item);
 }
 
@@ -578,12 +592,16 @@ size_t bm_import_size(const bm_importer *i)
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta)
 {
     const bm_import_base *b = i->self;
+    size_t moments = 0;
 
+    if (b->sample_rate > 0)
+        (void)bm_chain_moments_of(b->chain, 0, &moments);
     *meta = (bm_shard_meta){
         .features = b->chain != NULL ? bm_chain_features(b->chain) : 0,
         .features_text = b->described,
         .frame_shift = b->frame_shift,
         .sample_rate = b->sample_rate,
+        .moments = moments,
         .per_frame = b->classes != NULL,
     };
 }

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bm_status make_room(void **at, size_t *room, size_t n, size_t size)
 {
@@ -70,6 +71,23 @@ bm_status bm_waveform_shape(bm_waveform *w, size_t n)
     return status;
 }
 
+bm_status bm_waveform_set_moments(bm_waveform *w, const double *moments,
+                                  size_t n)
+{
+    double *grown = w->moments;
+
+    if (n != w->n_moments) {
+        grown = realloc(w->moments, n * sizeof *grown);
+        if (grown == NULL)
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu moments", n);
+    }
+    w->moments = grown;
+    w->n_moments = n;
+    if (moments != NULL)
+        memcpy(grown, moments, n * sizeof *grown);
+    return BM_OK;
+}
+
 void bm_waveform_move(bm_waveform *to, bm_waveform *from)
 {
     bm_waveform_free(to);
@@ -80,6 +98,7 @@ void bm_waveform_move(bm_waveform *to, bm_waveform *from)
 void bm_waveform_free(bm_waveform *w)
 {
     free(w->x);
+    free(w->moments);
     *w = (bm_waveform){0};
 }
 
@@ -126,6 +145,8 @@ bm_status bm_sample_digest(const bm_sample_tables *t, size_t n,
     XXH3_128bits_update(state, &t->rate, sizeof t->rate);
     XXH3_128bits_update(state, t->offset, (n + 1) * sizeof *t->offset);
     XXH3_128bits_update(state, t->crc, n * sizeof *t->crc);
+    if (t->moments > 0)
+        XXH3_128bits_update(state, t->moments_crc, n * sizeof *t->moments_crc);
     spell(XXH3_128bits_digest(state), out);
     XXH3_freeState(state);
     return BM_OK;

@@ -62,16 +62,22 @@ BM_CHECKED bm_status bm_sequences_reserve(bm_sequences *s, size_t n,
                                           size_t features);
 void bm_sequences_free(bm_sequences *s);
 
-/* The samples of a recording, of 16 bits, owned by the caller and reused from read
- * to read. Starts as {0}; free with bm_waveform_free. */
+/* The samples of a recording, of 16 bits, and the moments that its features were
+ * normalised by if they are those of a speaker. Owned by the caller and reused from
+ * read to read. Starts as {0}; free with bm_waveform_free. */
 typedef struct bm_waveform {
     int16_t *x; /* [n] */
     size_t n, room;
+    double *moments;  /* [n_moments], as of bm_chain_moments_of */
+    size_t n_moments; /* 0: there are none */
 } bm_waveform;
 
 /* Makes room for n samples, and sets n; contents are lost. Fails with
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_waveform_shape(bm_waveform *w, size_t n);
+/* Copies n moments; NULL makes room for them. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_waveform_set_moments(bm_waveform *w,
+                                             const double *moments, size_t n);
 /* `from` becomes empty. */
 void bm_waveform_move(bm_waveform *to, bm_waveform *from);
 void bm_waveform_free(bm_waveform *w);
@@ -94,6 +100,7 @@ double bm_shard_frame_shift(const bm_shard *s); /* seconds; 0: no audio */
  * And their samples, of all sequences. */
 long bm_shard_sample_rate(const bm_shard *s);
 uint64_t bm_shard_samples(const bm_shard *s);
+size_t bm_shard_moments(const bm_shard *s); /* with each recording */
 
 /* [N, 2]: frames and labels of every sequence. Borrowed. */
 const int32_t *bm_shard_lengths(const bm_shard *s);
@@ -157,6 +164,7 @@ typedef struct bm_shard_meta {
     const char *text_form;     /* "nfc", "none"; NULL: unknown; static */
     double frame_shift;        /* seconds; 0: no audio */
     long sample_rate;          /* Hz of the samples that are kept; 0: none */
+    size_t moments;            /* that are kept with the samples of each */
     bool per_frame;            /* one label per frame, else label sequences */
     double quant_scale, quant_offset; /* u8: value = offset + scale stored */
 } bm_shard_meta;
@@ -195,8 +203,8 @@ BM_CHECKED bm_status bm_shard_writer_add(bm_shard_writer *w, const char *tag,
                                          size_t frames, const int32_t *labels,
                                          size_t n_labels);
 
-/* The same with the samples that the features were made of, copied. The meta data
- * have a sample_rate. */
+/* The same with the samples that the features were made of, and as many moments as
+ * the meta data say, copied. The meta data have a sample_rate. */
 BM_CHECKED bm_status bm_shard_writer_add_recording(
     bm_shard_writer *w, const char *tag, const char *speaker, const float *x,
     size_t frames, const int32_t *labels, size_t n_labels,

@@ -312,7 +312,7 @@ done:
     free(tables.offset);
 }
 
-/* The samples, where they are, their checksums, and the digest of these. */
+/* The samples, where they are, their moments, checksums, and the digest of these. */
 static void put_samples(target *t, const bm_shard_contents *c)
 {
     char digest[BM_DIGEST_LENGTH + 1];
@@ -321,6 +321,8 @@ static void put_samples(target *t, const bm_shard_contents *c)
         .rate = c->meta.sample_rate,
         .offset = calloc(n + 1, sizeof *tables.offset),
         .crc = (uint32_t *)(void *)c->sample_crc.data,
+        .moments = (int64_t)c->meta.moments,
+        .moments_crc = (uint32_t *)(void *)c->norms_crc.data,
     };
     bm_status status = BM_OK;
 
@@ -336,6 +338,13 @@ static void put_samples(target *t, const bm_shard_contents *c)
     put(t, "bmuf/sample_crc32c", H5T_STD_U32LE, n, 0, tables.crc);
     put(t, "bmuf/samples", H5T_STD_I16LE, count(&c->samples, sizeof(int16_t)),
         0, c->samples.data);
+    if (tables.moments == 0)
+        goto done;
+    put_number(t, "bmuf", BM_SAMPLE_MOMENTS, tables.moments);
+    put(t, "bmuf/sample_moments", H5T_IEEE_F64LE, n, c->meta.moments,
+        c->norms.data);
+    put(t, "bmuf/sample_moments_crc32c", H5T_STD_U32LE, n, 0,
+        tables.moments_crc);
 done:
     if (t->status == BM_OK)
         t->status = status;
@@ -493,9 +502,10 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)
 {
     bm_bytes *const arrays[] = {
-        &c->inputs, &c->labels,  &c->lengths,     &c->min_frames, &c->reference,
-        &c->tags,   &c->speaker, &c->speakers,    &c->moments,    &c->units,
-        &c->crc,    &c->samples, &c->sample_ends, &c->sample_crc};
+        &c->inputs,      &c->labels,     &c->lengths, &c->min_frames,
+        &c->reference,   &c->tags,       &c->speaker, &c->speakers,
+        &c->moments,     &c->units,      &c->crc,     &c->samples,
+        &c->sample_ends, &c->sample_crc, &c->norms,   &c->norms_crc};
     char **names = (char **)(void *)c->speakers.data;
 
     for (size_t i = 0; i < c->speakers.n / sizeof *names; i++)

@@ -29,6 +29,8 @@ typedef struct bm_shard_contents {
     bm_bytes samples;     /* int16 [S]; empty without meta.sample_rate */
     bm_bytes sample_ends; /* uint64 [N]: samples up to the end of each */
     bm_bytes sample_crc;  /* uint32 [N] */
+    bm_bytes norms;       /* double [N, meta.moments] */
+    bm_bytes norms_crc;   /* uint32 [N] */
 } bm_shard_contents;
 
 /* Writes a temporary file, reads it back from the disk as a check, and renames

@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 1 << 20, MOST_HZ = 384000 };
+enum {
+    MOST_FEATURES = 1 << 20,
+    MOST_MOMENTS = 1 + 2 * MOST_FEATURES,
+    MOST_HZ = 384000
+};
 
 /* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
@@ -138,6 +142,28 @@ static bm_status read_sample_rate(bm_shard *s)
     return BM_OK;
 }
 
+/* Checks the type and the number of the moments of recordings, if there are some. */
+static bm_status read_moments(bm_shard *s)
+{
+    bm_sample_tables *t = &s->samples;
+
+    if (t->rate == 0 || !bm_h5_has(&s->file, "bmuf", BM_SAMPLE_MOMENTS))
+        return BM_OK;
+    BM_TRY(bm_h5_number(&s->file, "bmuf", BM_SAMPLE_MOMENTS, &t->moments));
+    if (t->moments < 1 || t->moments > MOST_MOMENTS)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: invalid " BM_SAMPLE_MOMENTS " %" PRId64, s->path,
+                       t->moments);
+    if (s->moments.rank != 2 || s->moments.dim[1] != (uint64_t)t->moments ||
+        H5Tequal(s->moments.type, H5T_IEEE_F64LE) <= 0)
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: /bmuf/sample_moments is not a table of float64 with "
+            "%" PRId64 " columns",
+            s->path, t->moments);
+    return BM_OK;
+}
+
 static bm_status read_sample_tables(bm_shard *s)
 {
     bm_sample_tables *t = &s->samples;
@@ -152,6 +178,16 @@ static bm_status read_sample_tables(bm_shard *s)
     BM_TRY(
         bm_h5_table(&s->file, "bmuf/sample_crc32c", H5T_STD_U32LE, 0, &n, &p));
     t->crc = p;
+    if (t->moments == 0)
+        return BM_OK;
+    if (s->moments.dim[0] != n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /bmuf/sample_moments has %" PRIu64
+                       " rows for %" PRIu64 " sequences",
+                       s->path, s->moments.dim[0], n);
+    BM_TRY(bm_h5_table(&s->file, "bmuf/sample_moments_crc32c", H5T_STD_U32LE, 0,
+                       &n, &p));
+    t->moments_crc = p;
     return BM_OK;
 }
 
@@ -379,6 +415,7 @@ static bm_status read_all(bm_shard *s)
     BM_TRY(read_format(s));
     BM_TRY(read_shape(s));
     BM_TRY(read_sample_rate(s));
+    BM_TRY(read_moments(s));
     BM_TRY(read_tables(s));
     BM_TRY(read_sample_tables(s));
     BM_TRY(check_tables(s, d.tables));

@@ -37,9 +37,11 @@ typedef struct bm_shard_tables {
 
 /* Where the samples of each sequence are; with rate = 0 nothing. */
 typedef struct bm_sample_tables {
-    int64_t rate;     /* Hz */
-    uint64_t *offset; /* [n + 1] */
-    uint32_t *crc;    /* [n] */
+    int64_t rate;          /* Hz */
+    uint64_t *offset;      /* [n + 1] */
+    uint32_t *crc;         /* [n] */
+    int64_t moments;       /* of each sequence; 0: none */
+    uint32_t *moments_crc; /* [n], with moments */
 } bm_sample_tables;
 
 enum { BM_SHARD_MOST = 100000000 }; /* shards of a data set */
@@ -70,7 +72,7 @@ struct bm_shard {
     size_t tag_width;
     bool is_open; /* file, inputs and targets are open */
     bm_h5_file file;
-    bm_h5_array inputs, targets, waveforms;
+    bm_h5_array inputs, targets, waveforms, moments;
 };
 
 /* XXH3-128 as 32 hexadecimal digits. */
@@ -81,8 +83,8 @@ void bm_digest(const void *data, size_t size, char out[BM_DIGEST_LENGTH + 1]);
 BM_CHECKED bm_status bm_shard_digest(const bm_shard_tables *t,
                                      char out[BM_DIGEST_LENGTH + 1]);
 
-/* The digest of the rate, offsets and checksums of the samples of n sequences, in
- * this order. Fails with BM_ERR_MEMORY. */
+/* The digest of the rate, offsets and checksums of the samples of n sequences, and
+ * the checksums of their moments, in this order. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_sample_digest(const bm_sample_tables *t, size_t n,
                                       char out[BM_DIGEST_LENGTH + 1]);
 
@@ -90,8 +92,9 @@ BM_CHECKED bm_status bm_sample_digest(const bm_sample_tables *t, size_t n,
 void bm_shard_tables_free(bm_shard_tables *t);
 
 /* Attributes of /bmuf that only a shard with samples has. */
-#define BM_SAMPLE_RATE   "sample_rate"
-#define BM_SAMPLE_DIGEST "samples_xxh3"
+#define BM_SAMPLE_RATE    "sample_rate"
+#define BM_SAMPLE_DIGEST  "samples_xxh3"
+#define BM_SAMPLE_MOMENTS "sample_moments" /* only some of these */
 
 /* Opens the HDF5 file if it is closed. Call between bm_h5_enter and _leave. */
 BM_CHECKED bm_status bm_shard_file_open(bm_shard *s);

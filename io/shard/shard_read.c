@@ -16,6 +16,8 @@ static bm_status open_arrays(bm_shard *s)
     BM_TRY(bm_h5_array_open(&s->file, "targets/data/classes", &s->targets));
     if (bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
         BM_TRY(bm_h5_array_open(&s->file, "bmuf/samples", &s->waveforms));
+    if (bm_h5_has(&s->file, "bmuf", BM_SAMPLE_MOMENTS))
+        BM_TRY(bm_h5_array_open(&s->file, "bmuf/sample_moments", &s->moments));
     return BM_OK;
 }
 
@@ -31,6 +33,7 @@ static void close_file(bm_shard *s)
     bm_h5_array_close(&s->inputs);
     bm_h5_array_close(&s->targets);
     bm_h5_array_close(&s->waveforms);
+    bm_h5_array_close(&s->moments);
     if (s->file.id > 0)
         H5Fclose(s->file.id);
     s->file.id = H5I_INVALID_HID;
@@ -74,6 +77,7 @@ void bm_shard_close(bm_shard *s)
     free(s->features_text);
     free(s->samples.offset);
     free(s->samples.crc);
+    free(s->samples.moments_crc);
     free(s->reference);
     free(s->tags_digest);
     free(s->tags);
@@ -165,6 +169,11 @@ long bm_shard_sample_rate(const bm_shard *s)
 uint64_t bm_shard_samples(const bm_shard *s)
 {
     return s->samples.rate > 0 ? s->samples.offset[s->t.n] : 0;
+}
+
+size_t bm_shard_moments(const bm_shard *s)
+{
+    return (size_t)s->samples.moments;
 }
 
 bm_shard_place bm_shard_place_of(const bm_shard *s)
@@ -361,22 +370,36 @@ bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
     return BM_OK;
 }
 
+static bm_status check_recording(bm_shard *s, size_t sequence, const char *what,
+                                 const void *data, size_t size, uint32_t crc)
+{
+    uint32_t found = bm_crc32c(data, size);
+
+    if (found == crc)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: the %s of sequence %s are damaged: checksum %08x, "
+                   "expected %08x; run bmuf check",
+                   s->path, what, bm_shard_tag_or(s, sequence), found, crc);
+}
+
 bm_status bm_shard_read_waveform(bm_shard *s, size_t sequence, bm_waveform *out)
 {
     const bm_sample_tables *t = &s->samples;
+    size_t moments = (size_t)t->moments;
     uint64_t first = 0;
-    uint32_t found = 0;
 
     BM_ASSERT(t->rate > 0 && sequence < s->t.n);
     first = t->offset[sequence];
     BM_TRY(bm_waveform_shape(out, t->offset[sequence + 1] - first));
     BM_TRY(fetch(s, &s->waveforms, first, out->n, out->x));
-    found = bm_crc32c(out->x, out->n * sizeof *out->x);
-    if (found == t->crc[sequence])
+    BM_TRY(check_recording(s, sequence, "samples", out->x,
+                           out->n * sizeof *out->x, t->crc[sequence]));
+    if (moments == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s: the samples of sequence %s are damaged: checksum %08x, "
-                   "expected %08x; run bmuf check",
-                   s->path, bm_shard_tag_or(s, sequence), found,
-                   t->crc[sequence]);
+    BM_TRY(bm_waveform_set_moments(out, NULL, moments));
+    BM_TRY(fetch(s, &s->moments, sequence, 1, out->moments));
+    return check_recording(s, sequence, "moments", out->moments,
+                           moments * sizeof *out->moments,
+                           t->moments_crc[sequence]);
 }

@@ -325,11 +325,18 @@ static bm_status add_waveform(bm_shard_contents *c, const bm_waveform *wave)
     BM_ASSERT((wave != NULL) == (c->meta.sample_rate > 0));
     if (wave == NULL)
         return BM_OK;
+    BM_ASSERT(wave->n_moments == c->meta.moments);
     crc = bm_crc32c(wave->x, wave->n * sizeof *wave->x);
     BM_TRY(append(&c->samples, wave->x, wave->n * sizeof *wave->x));
     end = c->samples.n / sizeof *wave->x;
     BM_TRY(append(&c->sample_ends, &end, sizeof end));
-    return append(&c->sample_crc, &crc, sizeof crc);
+    BM_TRY(append(&c->sample_crc, &crc, sizeof crc));
+    if (wave->n_moments == 0)
+        return BM_OK;
+    crc = bm_crc32c(wave->moments, wave->n_moments * sizeof *wave->moments);
+    BM_TRY(append(&c->norms, wave->moments,
+                  wave->n_moments * sizeof *wave->moments));
+    return append(&c->norms_crc, &crc, sizeof crc);
 }
 
 static bm_status end_unit(bm_shard_writer *w)

@@ -31,6 +31,8 @@ static void make_folder(const char *name)
 
 /* ---- data sets ----------------------------------------------------------- */
 
+static bool without_frames; /* the moments of speakers are said to be of none */
+
 /* Packs what a manifest lists, with its samples. */
 static void pack(const char *name, const char *manifest, bm_config *config,
                  long unit_frames, double shard_mb)
@@ -52,10 +54,17 @@ static void pack(const char *name, const char *manifest, bm_config *config,
     meta.vocab = vocab;
     assert_ok(bm_shard_writer_open(&w, in_folder(name), "set", &set, &meta));
     for (item = next_item(i); item.id != NULL; item = next_item(i)) {
+        double moments[1 + 2 * MOST_D];
+        bm_waveform wave = *item.recording;
+
         assert_null(item.problem);
-        assert_ok(bm_shard_writer_add_recording(w, item.id, item.speaker,
-                                                item.x, item.frames, &label, 1,
-                                                item.recording));
+        if (without_frames) {
+            memcpy(moments, wave.moments, wave.n_moments * sizeof *moments);
+            moments[0] = 0;
+            wave.moments = moments;
+        }
+        assert_ok(bm_shard_writer_add_recording(
+            w, item.id, item.speaker, item.x, item.frames, &label, 1, &wave));
     }
     assert_ok(bm_shard_writer_finish(w, &shards));
     bm_shard_writer_close(w);
@@ -77,9 +86,41 @@ static const char *recordings(void)
         write_noise(name, 4000 + 700 * (size_t)i, 6000);
         snprintf(manifest + strlen(manifest),
                  sizeof manifest - strlen(manifest),
-                 "{\"id\": \"a%d\", \"audio\": \"%s\"}\n", i, name);
+                 "{\"id\": \"a%d\", \"audio\": \"%s\", \"speaker\": "
+                 "\"s%d\"}\n",
+                 i, name, i / 2);
     }
     return manifest;
+}
+
+/* Kaldi's statistics of the speakers of recordings(), 8 features. */
+static void write_statistics(void)
+{
+    enum { D = 8, SPEAKERS = 3, SIZE = 15 + 2 * (D + 1) * sizeof(double) };
+    static const char begin[6] = {'\0', 'B', 'D', 'M', ' ', 4};
+    static const int32_t rows = 2, columns = D + 1;
+    char ark[SPEAKERS * (SIZE + 3)], list[200] = "";
+
+    for (int s = 0; s < SPEAKERS; s++) {
+        char *at = ark + (size_t)s * (SIZE + 3);
+        double x[2][D + 1] = {0};
+
+        x[0][D] = 10;
+        for (int d = 0; d < D; d++) {
+            x[0][d] = 10 * (d + s + 0.25); /* mean d + s + 1/4 */
+            x[1][d] = x[0][d] * x[0][d] / 10 + 10.0 * (s + 2);
+        }
+        memcpy(at, (char[]){'s', (char)('0' + s), ' '}, 3);
+        memcpy(at + 3, begin, 6);
+        memcpy(at + 9, &rows, 4);
+        at[13] = 4;
+        memcpy(at + 14, &columns, 4);
+        memcpy(at + 18, x, sizeof x);
+        snprintf(list + strlen(list), sizeof list - strlen(list),
+                 "s%d cmvn.ark:%zu\n", s, (size_t)(at + 3 - ark));
+    }
+    write_bytes("cmvn.ark", ark, sizeof ark);
+    write_text("cmvn.scp", list);
 }
 
 /* A data set, the features of its sequences as stored, and what changes them. */
@@ -200,12 +241,15 @@ static void test_features_are_made_as_they_were_packed(void **_)
         {"features.dither=1", "features.snip_edges=no", "features.seed=4"},
         {"features.low_hz=100", "features.high_hz=-400",
          "features.variance=no"},
+        {"features.normalise=speaker", "features.deltas=1"},
+        {"features.normalise=kaldi", "features.mels=8", "features.deltas=2"},
     };
     static const int zeros[2000];
     const char *noise = folder_of("noise_sound", "zeros", zeros, 2000);
     const char *manifest = recordings();
 
     (void)_;
+    write_statistics();
     FOR_EACH (k, sets) {
         char name[16];
         fixture f;
@@ -740,25 +784,37 @@ static void test_shards_of_other_settings_are_refused(void **_)
                    "were made with different settings", "tes-00000");
 }
 
-static void test_what_cannot_be_kept_is_refused(void **_)
+static void test_moments_of_no_frame_are_refused(void **_)
 {
-    static const char manifest[] =
-        "{\"id\": \"a\", \"audio\": \"0.wav\", \"speaker\": \"s\"}\n";
-    bm_import_source source = {.samples = true};
-    bm_importer *i = NULL;
-    bm_config *config = SET("features.normalise=speaker");
+    bm_augmented in = {0};
+    fixture f;
 
     (void)_;
-    write_noise("0.wav", 4000, 6000);
-    write_text("m.jsonl", manifest);
+    without_frames = true;
+    pack("forged", recordings(),
+         SET("features.normalise=speaker", "features.mels=12"), 100000, 256);
+    without_frames = false;
+    open_set(&f, "forged", SET("augment.noise_sound=white", ALWAYS));
+    in.x = f.x[2];
+    in.frames = (size_t)f.all.frames[2];
+    assert_int_equal(bm_sound_augment(f.a, bm_augment_key(SEED, 0, 2), 2, &in),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_message(),
+                           "the moments of sequence number 2 are invalid"));
+    close_set(&f);
+}
+
+static void test_features_have_no_samples(void **_)
+{
+    bm_import_source source = {.samples = true};
+    bm_importer *i = NULL;
+
+    (void)_;
+    write_text("m.jsonl", "{\"id\": \"a\", \"feats\": \"0.npy\"}\n");
     source.path = in_folder("m.jsonl");
-    assert_int_equal(bm_importer_open(&i, "audio", config, &source),
-                     BM_ERR_CONFIG);
-    assert_non_null(strstr(bm_last_message(), "features.normalise = speaker"));
     assert_int_equal(bm_importer_open(&i, "features", NULL, &source),
                      BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_message(), "shard.samples = yes"));
-    bm_config_free(config);
 }
 
 int main(void)
@@ -779,7 +835,8 @@ int main(void)
         cmocka_unit_test(test_a_broken_noise_leaves_the_sequence_clean),
         cmocka_unit_test(test_what_cannot_be_done_is_refused),
         cmocka_unit_test(test_shards_of_other_settings_are_refused),
-        cmocka_unit_test(test_what_cannot_be_kept_is_refused),
+        cmocka_unit_test(test_moments_of_no_frame_are_refused),
+        cmocka_unit_test(test_features_have_no_samples),
     };
 
     return cmocka_run_group_tests_name("sound_augment", tests, folder_make,
