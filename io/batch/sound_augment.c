@@ -190,21 +190,6 @@ void bm_sound_augmenter_close(bm_sound_augmenter *a)
 
 /* ---- recordings ------------------------------------------------------------ */
 
-static bm_status fit_floats(float **x, size_t *room, size_t n)
-{
-    float *grown = NULL;
-
-    if (n <= *room && *x != NULL)
-        return BM_OK;
-    grown = malloc((n + 1) * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu numbers", n);
-    free(*x);
-    *x = grown;
-    *room = n;
-    return BM_OK;
-}
-
 /* The recording of a sequence. */
 static bm_status read_sound(bm_sound_augmenter *a, int64_t sequence,
                             bm_sound *out)
@@ -217,7 +202,7 @@ static bm_status read_sound(bm_sound_augmenter *a, int64_t sequence,
     if (a->lock != NULL)
         pthread_mutex_unlock(a->lock);
     BM_TRY(status);
-    BM_TRY(fit_floats(&out->x, &out->room, a->wave.n));
+    BM_TRY(bm_samples_reserve(&out->x, &out->room, a->wave.n));
     for (size_t i = 0; i < a->wave.n; i++)
         out->x[i] = a->wave.x[i];
     out->n = a->wave.n;
@@ -337,7 +322,7 @@ static bm_status make_features(bm_sound_augmenter *a, int64_t sequence,
     if (a->d->norm.dim == 0)
         return BM_OK;
     n = x->n * x->dim;
-    BM_TRY(fit_floats(&a->normed, &a->room_normed, n));
+    BM_TRY(bm_samples_reserve(&a->normed, &a->room_normed, n));
     memcpy(a->normed, x->x, n * sizeof *a->normed);
     bm_cmvn_apply(&a->d->norm, a->normed, x->n, x->dim);
     in->x = a->normed;

@@ -1,5 +1,7 @@
 #include "io/sound/convolution.h"
 
+#include "io/sound/sound.h"
+
 #include <kiss_fftr.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,15 +72,7 @@ static bm_status fit_transforms(bm_convolver *c, size_t taps)
 
 static bm_status fit_output(bm_convolver *c, size_t n)
 {
-    float *grown = NULL;
-
-    if (n > c->room) {
-        grown = realloc(c->y, n * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", n);
-        c->y = grown;
-        c->room = n;
-    }
+    BM_TRY(bm_samples_reserve(&c->y, &c->room, n));
     memset(c->y, 0, n * sizeof *c->y);
     return BM_OK;
 }

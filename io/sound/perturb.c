@@ -182,20 +182,6 @@ static bm_status read_file(bm_perturber *t, const char *path, long channel,
 
 /* ---- rooms --------------------------------------------------------------- */
 
-static bm_status fit_noise(bm_perturber *t, size_t n)
-{
-    float *grown = NULL;
-
-    if (n <= t->room)
-        return BM_OK;
-    grown = realloc(t->noise, n * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", n);
-    t->noise = grown;
-    t->room = n;
-    return BM_OK;
-}
-
 /*
  * h [taps] of a made room (Polack 1988): the direct sound 1, and Gaussian noise
  * times exp(-d t), d = 3 ln 10 / T60, `direct` dB weaker.
@@ -208,7 +194,7 @@ static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
     double level = 1, energy = 0;
 
     *taps = (size_t)(t60 * (double)p->rate) + 2;
-    BM_TRY(fit_noise(t, *taps));
+    BM_TRY(bm_samples_reserve(&t->noise, &t->room, *taps));
     t->noise[0] = 1;
     for (size_t i = 1; i < *taps; i++) {
         level *= fall;
@@ -348,7 +334,7 @@ static bm_status add_noise(bm_perturber *t, const bm_perturb_draw *draw,
     double snr = within(&rng, t->p->snr), loud = 0, gain = 0;
     kind what = t->p->kinds[bm_rng_below(&rng, t->p->n_kinds)];
 
-    BM_TRY(fit_noise(t, s->n));
+    BM_TRY(bm_samples_reserve(&t->noise, &t->room, s->n));
     if (what == BABBLE)
         BM_TRY(make_babble(t, draw->talkers, s->n, &rng));
     else if (what == FROM_FOLDER)

@@ -147,19 +147,24 @@ bm_status bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
     return status;
 }
 
-static bm_status reserve(bm_sound *s, size_t n)
+bm_status bm_samples_reserve(float **x, size_t *room, size_t n)
 {
-    size_t room = 2 * s->room > n ? 2 * s->room : n;
+    size_t wanted = 2 * *room > n ? 2 * *room : n;
     float *grown = NULL;
 
-    if (n <= s->room)
+    if (n <= *room && *x != NULL)
         return BM_OK;
-    grown = realloc(s->x, room * sizeof *grown);
+    grown = realloc(*x, (wanted + 1) * sizeof *grown);
     if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", room);
-    s->x = grown;
-    s->room = room;
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", wanted);
+    *x = grown;
+    *room = wanted;
     return BM_OK;
+}
+
+static bm_status reserve(bm_sound *s, size_t n)
+{
+    return bm_samples_reserve(&s->x, &s->room, n);
 }
 
 /* Appends the wanted channel of n frames of s->channels samples. */

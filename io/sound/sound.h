@@ -21,6 +21,10 @@ typedef struct bm_sound {
     double seconds; /* of the file by its header; 0: unknown */
 } bm_sound;
 
+/* Makes *x an array for n samples, of which *room are there; it is at least doubled
+ * if it grows, and what it had is kept. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_samples_reserve(float **x, size_t *room, size_t n);
+
 /* A part of a recording, in seconds. duration = 0: up to the end. */
 typedef struct bm_excerpt {
     double start, duration;
