@@ -1,8 +1,9 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # the variables are for those who read this file
 # Sets config, train, dev and test of the corpus $corpus, and budget, the epochs of a
-# search: four times those of a run. $corpus is strings and its variants, as
-# strings-120000; lectaurep; or made speech, as digits-10h. Different amounts of
-# the same corpus have one test set.
+# search: four times those of a run; and also, settings that go with all methods.
+# $corpus is strings and its variants, as strings-120000; lectaurep, an4, so762; or
+# made speech, as digits-10h. Different amounts of the same corpus have one test set.
+also=
 case $corpus in
     strings*)
         config=experiments/strings/config.ini budget=24
@@ -12,6 +13,12 @@ case $corpus in
         config=experiments/lectaurep/config.ini budget=32
         train=data/lectaurep/shards/train dev=data/lectaurep/shards/dev
         test=data/lectaurep/shards/test
+        ;;
+    an4 | so762)
+        config=experiments/$corpus/config.ini budget=80 also=block.frames_total=0
+        [ "$corpus" = so762 ] || budget=160
+        train=data/$corpus/units/train dev=data/$corpus/units/dev
+        test=data/$corpus/units/test
         ;;
     *)
         config=experiments/scaleup/config.ini budget=24
