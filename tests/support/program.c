@@ -281,6 +281,13 @@ int times_said(const program *p, const char *words)
     return count(p->err, words);
 }
 
+bool said_comes(program *p, const char *words)
+{
+    while (times_said(p, words) == 0 && program_runs(p))
+        pause_for(0.001);
+    return times_said(p, words) > 0;
+}
+
 void assert_said(const program *p, const char *words)
 {
     if (times_said(p, words) > 0)

@@ -55,6 +55,9 @@ void assert_ended(program *p, int code);
 void assert_said(const program *p, const char *words);
 void assert_not_said(const program *p, const char *words);
 int times_said(const program *p, const char *words);
+/* Waits until it is there; false: the program ended without it. mpirun passes on
+ * what ranks print later than they write their journal. */
+bool said_comes(program *p, const char *words);
 void assert_printed(const program *p, const char *words); /* on stdout */
 
 /* Lists all running descendants of the program; returns how many. */

@@ -260,8 +260,7 @@ static void test_many_signals_do_not_change_the_result(void **state)
                 "batch.sequences=1; block.frames_total=1000000; "
                 "train.strategy=average; "
                 "job.threads=2");
-    while (times_said(&p, "computing on") == 0 && program_runs(&p))
-        pause_for(0.001);
+    assert_true(said_comes(&p, "computing on"));
     for (; program_runs(&p); sent++) {
         kill(p.pid, SIGUSR1);
         pause_for(2e-5);
@@ -285,8 +284,7 @@ static void test_signals_before_training_stop_it(void **state)
         train_start(&p, "early", 2,
                     "train.epochs=100000; schedule.kind=constant; "
                     "train.checkpoint_every=1000");
-        while (times_said(&p, "starting") == 0)
-            pause_for(0.001);
+        assert_true(said_comes(&p, "starting"));
         pause_for(when[i]);
         kill(p.pid, SIGTERM);
         assert_ended(&p, 75);
