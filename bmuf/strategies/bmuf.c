@@ -16,7 +16,7 @@ static const bm_option options[] = {
     {"momentum", BM_SERIES, offsetof(settings, momentum), "auto", 0, 0.9999,
      NULL,
      "eta: fraction of the last block's update kept in the next; auto: 1 - "
-     "1/N, but at most 0.75"},
+     "1/N, but at most 0.9"},
     {"rate", BM_SERIES, offsetof(settings, rate), "1", 0, 10, NULL,
      "zeta: weight of a block's own change"},
     {"time_constant", BM_FLOAT, offsetof(settings, time_constant), "0", 0, 1e18,

@@ -68,7 +68,8 @@ static void test_default_momentum_is_one_minus_one_over_workers(void **state)
     assert_true(bm_filter_momentum(16) == 0.9375);
     assert_true(bm_filter_momentum_of_many(2) == 0.5);
     assert_true(bm_filter_momentum_of_many(4) == 0.75);
-    assert_true(bm_filter_momentum_of_many(64) == 0.75);
+    assert_true(bm_filter_momentum_of_many(8) == 0.875);
+    assert_true(bm_filter_momentum_of_many(64) == 0.9);
 }
 
 /* A constant G moves the model by zeta / (1 - eta) G a block in the end. */

@@ -251,7 +251,7 @@ static void test_steady_gains_are_those_of_each_program(void **state)
         const char *name, *setting;
         double zeta, gain;
         bool nesterov;
-    } rows[] = {{"bmuf", NULL, 1, 4, true},
+    } rows[] = {{"bmuf", NULL, 1, 10, true},
                 {"cntk", NULL, 1.9375, 31, false},
                 {"cntk", "cntk.nesterov=no", 1, 16, false},
                 {"cntk", "cntk.block_momentum=0.5", 8, 16, false},
