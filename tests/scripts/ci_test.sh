@@ -41,6 +41,7 @@ cp "$top/.ci/run" "$tree/.ci"
 cat >"$tree/scripts/bare_root" <<'END'
 #!/bin/sh
 echo "bare_root $*" >>calls
+printf '\t  7 - sum.np2 (Timeout)   network\n\t 12 - cli (Failed)\n'
 echo '9 s; tests: 200 passed, 1 failed; parts: 3 passed, 0 failed'
 echo 'bare_root: NOT RUN on a bare Debian: it rains' >&2
 exit "$(cat bare)"
@@ -80,7 +81,8 @@ must_be "$work/said" 0 '' 'CI: 430 passed, 2 failed, S s, exit 0'
 must_be "$tree/calls" 0 'bare_root scripts/quickstart scripts/test' \
     'bare_root --cuda scripts/quickstart scripts/test release slow' "$here"
 ci 1 none
-must_be "$work/said" 1 '' 'CI: 230 passed, 1 failed, S s, exit 1; failed: bare'
+must_be "$work/said" 1 '' \
+    'CI: 230 passed, 1 failed, S s, exit 1; failed: bare; sum.np2 (Timeout), cli (Failed)'
 ci 77 toolkit
 must_be "$work/said" 0 'CI: 230 passed, 1 failed, S s, exit 0' \
     'bare_root: NOT RUN on a bare Debian: it rains'
