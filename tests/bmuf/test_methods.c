@@ -155,7 +155,7 @@ static const equation equations[] = {
     {.method = {"ssgd", "ssgd.overlap=layer"}, .steps = true},
     {.method = {"average", KEEP}, .zeta = 1, .keep = true},
     {.method = {"bmuf", "bmuf.rescale=yes"}, /* auto, of five workers */
-     .eta = 0.75,
+     .eta = 0.8,
      .zeta = 1,
      .nesterov = true,
      .rescale = true},
@@ -173,7 +173,7 @@ static const equation equations[] = {
      .zeta = 1,
      .nesterov = true},
     {.method = {"bmuf", "bmuf.nesterov=no", "bmuf.rate=0.5", KEEP},
-     .eta = 0.75,
+     .eta = 0.8,
      .zeta = 0.5,
      .keep = true},
     {.method = {"slowmo"}, .eta = 0.5, .zeta = 1, .rescale = true},
