@@ -322,7 +322,7 @@ static void put_samples(target *t, const bm_shard_contents *c)
         .offset = calloc(n + 1, sizeof *tables.offset),
         .crc = (uint32_t *)(void *)c->sample_crc.data,
         .moments = (int64_t)c->meta.moments,
-        .moments_crc = (uint32_t *)(void *)c->norms_crc.data,
+        .moments_crc = (uint32_t *)(void *)c->sample_moments_crc.data,
     };
     bm_status status = BM_OK;
 
@@ -342,7 +342,7 @@ static void put_samples(target *t, const bm_shard_contents *c)
         goto done;
     put_number(t, "bmuf", BM_SAMPLE_MOMENTS, tables.moments);
     put(t, "bmuf/sample_moments", H5T_IEEE_F64LE, n, c->meta.moments,
-        c->norms.data);
+        c->sample_moments.data);
     put(t, "bmuf/sample_moments_crc32c", H5T_STD_U32LE, n, 0,
         tables.moments_crc);
 done:
@@ -501,11 +501,22 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
 
 void bm_shard_contents_empty(bm_shard_contents *c, bool all)
 {
-    bm_bytes *const arrays[] = {
-        &c->inputs,      &c->labels,     &c->lengths, &c->min_frames,
-        &c->reference,   &c->tags,       &c->speaker, &c->speakers,
-        &c->moments,     &c->units,      &c->crc,     &c->samples,
-        &c->sample_ends, &c->sample_crc, &c->norms,   &c->norms_crc};
+    bm_bytes *const arrays[] = {&c->inputs,
+                                &c->labels,
+                                &c->lengths,
+                                &c->min_frames,
+                                &c->reference,
+                                &c->tags,
+                                &c->speaker,
+                                &c->speakers,
+                                &c->moments,
+                                &c->units,
+                                &c->crc,
+                                &c->samples,
+                                &c->sample_ends,
+                                &c->sample_crc,
+                                &c->sample_moments,
+                                &c->sample_moments_crc};
     char **names = (char **)(void *)c->speakers.data;
 
     for (size_t i = 0; i < c->speakers.n / sizeof *names; i++)

@@ -94,7 +94,7 @@ void bm_shard_tables_free(bm_shard_tables *t);
 /* Attributes of /bmuf that only a shard with samples has. */
 #define BM_SAMPLE_RATE    "sample_rate"
 #define BM_SAMPLE_DIGEST  "samples_xxh3"
-#define BM_SAMPLE_MOMENTS "sample_moments" /* only some of these */
+#define BM_SAMPLE_MOMENTS "sample_moments" /* and only if they have moments */
 
 /* Opens the HDF5 file if it is closed. Call between bm_h5_enter and _leave. */
 BM_CHECKED bm_status bm_shard_file_open(bm_shard *s);

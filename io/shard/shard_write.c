@@ -334,9 +334,9 @@ static bm_status add_waveform(bm_shard_contents *c, const bm_waveform *wave)
     if (wave->n_moments == 0)
         return BM_OK;
     crc = bm_crc32c(wave->moments, wave->n_moments * sizeof *wave->moments);
-    BM_TRY(append(&c->norms, wave->moments,
+    BM_TRY(append(&c->sample_moments, wave->moments,
                   wave->n_moments * sizeof *wave->moments));
-    return append(&c->norms_crc, &crc, sizeof crc);
+    return append(&c->sample_moments_crc, &crc, sizeof crc);
 }
 
 static bm_status end_unit(bm_shard_writer *w)

@@ -162,11 +162,6 @@ bm_status bm_samples_reserve(float **x, size_t *room, size_t n)
     return BM_OK;
 }
 
-static bm_status reserve(bm_sound *s, size_t n)
-{
-    return bm_samples_reserve(&s->x, &s->room, n);
-}
-
 /* Appends the wanted channel of n frames of s->channels samples. */
 static void pick(bm_sound *s, const float *chunk, size_t n, long channel)
 {
@@ -254,7 +249,7 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
         *total += got;
         if (dropped)
             continue;
-        BM_TRY(reserve(s, s->n + (size_t)got));
+        BM_TRY(bm_samples_reserve(&s->x, &s->room, s->n + (size_t)got));
         pick(s, chunk, (size_t)got, channel);
     }
     return BM_OK;
@@ -357,7 +352,8 @@ bm_status bm_sound_speed(bm_sound *s, double speed, long rate,
                        "cannot be resampled from %ld to %ld Hz", s->rate, rate);
         return BM_OK;
     }
-    BM_TRY_DONE(reserve(&out, (size_t)((double)s->n * ratio) + 64));
+    BM_TRY_DONE(bm_samples_reserve(&out.x, &out.room,
+                                   (size_t)((double)s->n * ratio) + 64));
     data.data_in = s->x;
     data.data_out = out.x;
     data.input_frames = (long)s->n;
