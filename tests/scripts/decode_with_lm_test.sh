@@ -1,0 +1,45 @@
+#!/bin/sh
+# scripts/decode_with_lm: the model is of the characters of the training texts, and
+# the test set is decoded once, with the weights that are best on dev. IRSTLM is real,
+# bmuf is simulated but for `bmuf lm`.
+set -eu
+bmuf=$1
+scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+mkdir data run
+cat >data/train.jsonl <<'END_OF_TEXTS'
+{"id": "1", "image": "1.png", "text": "été \"là\"", "speaker": "a"}
+{"id": "2", "image": "2.png", "text": "l\\a", "speaker": "b"}
+END_OF_TEXTS
+# Errors on dev are least with 0.5 and 1.
+cat >fake <<END_OF_PROGRAM
+#!/bin/sh
+echo "\$*" >>calls
+case "\$*" in
+    lm*) exec "$bmuf" "\$@" ;;
+    decode*) echo "\$*" ;;
+    score*dev*) awk '
+        { print "char errors  " (/weight 0.5 --word-score 1\$/ ? "9.50" : "10.25") " %" }' \$3 ;;
+    score*) cat "\$3" "\$4" ;;
+esac
+END_OF_PROGRAM
+chmod +x fake
+BMUF=$work/fake "$scripts/decode_with_lm" run data shards >said
+
+cat >wanted <<'END_OF_OUTPUT'
+dev: 9.50 % of the characters with --lm-weight 0.5 --word-score 1
+decode run shards/test --quiet --format trn
+decode run shards/test --quiet --format trn --beam 30 --lm run/lm/lm --lm-weight 0.5 --word-score 1
+END_OF_OUTPUT
+diff wanted said
+[ "$(grep -c 'decode run shards/dev' calls)" = 12 ]
+# <s>, </s>, <unk>, and é t space " l à \ a.
+grep -q '^1-grams *11$' run/lm/lm.txt || {
+    cat run/lm/lm.txt
+    exit 1
+}
+printf '%s\n' 'é t é <space> " l à "' 'l \ a' >text
+"$bmuf" lm run/lm/lm --score text --json | grep -q '"words": 11, "unknown": 0,'
