@@ -200,8 +200,8 @@ static bm_status measure_all(const bm_bench *how, bm_comm *comm,
 static void print_peers(void)
 {
     for (size_t k = 0; k < BENCHES; k++)
-        if (all[k]->peer != NULL)
-            fputs(all[k]->peer, stdout);
+        if (all[k]->print_peer != NULL)
+            all[k]->print_peer(stdout);
 }
 
 /* --net and the options that go with it. */

@@ -32,7 +32,7 @@ typedef struct bm_bench_work {
     const char *net;          /* "": the loss alone */
     const char *loss;         /* ctc or cross_entropy */
     size_t features, classes; /* D, V */
-    size_t B, T, labels;      /* labels per sequence */
+    size_t B, T, labels;      /* labels per sequence; T for cross_entropy */
 } bm_bench_work;
 
 /* How to measure. */
@@ -56,7 +56,8 @@ typedef struct bm_benchmark {
      * count. A benchmark has either measure or measure_ranks. */
     bm_status (*measure_ranks)(const bm_bench *how, bm_comm *comm, size_t row,
                                double *out);
-    const char *peer; /* how to measure another program; NULL: none */
+    /* How to measure another program; NULL: there is none. */
+    void (*print_peer)(FILE *out);
 } bm_benchmark;
 
 /* The median of x [n]; sorts x. */

@@ -28,9 +28,9 @@
 typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
-static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
-                                   "bgru 4x320",  "dnn 6x1024", "crnn",
-                                   "conformer",   "ctc alone",  NULL};
+static const char *const rows[] = {
+    "blstm 4x320", "blstm B=32", "blstm 3x128", "bgru 4x320", "dnn 6x1024",
+    "tdnn 5x1280", "crnn",       "conformer",   "ctc alone",  NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
@@ -40,6 +40,13 @@ static const workload workloads[] = {
     {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
      "cross_entropy", 440, 2000, 256, 1, 1},
+    {/* experiments/presets/kaldi-tdnn.ini */
+     "splice:-2..2 linear:1280 relu layernorm "
+     "splice:-1,2 linear:1280 relu layernorm "
+     "splice:-3,3 linear:1280 relu layernorm "
+     "splice:-7,2 linear:1280 relu layernorm "
+     "linear:1280 relu layernorm linear",
+     "cross_entropy", 40, 2000, 8, 150, 150},
     {/* experiments/presets/crnn.ini without dropout */
      "conv:16,3x3 batchnorm leaky_relu pool:2x2 "
      "conv:32,3x3 batchnorm leaky_relu pool:2x2 "
@@ -472,25 +479,24 @@ done:
 
 /* ---- output ------------------------------------------------------------- */
 
-static const char peer[] =
-    "The same steps in PyTorch on one core, also in processor time; see\n"
-    "docs/performance.md.\n\n"
-    "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
-    "  peer() { taskset -c 1 tools/torch_peer.py --modes "
-    "fp32:eager,fp32:compile \"$@\"; }\n"
-    "  peer --net 'blstm:320*4 linear' --input 120 --classes 30 --batch 16 "
-    "--frames 200 --labels 25\n"
-    "  peer --net 'blstm:128*3 linear' --input 120 --classes 30 --batch 16 "
-    "--frames 200 --labels 25\n"
-    "  peer --net 'bgru:320*4 linear' --input 120 --classes 30 --batch 16 "
-    "--frames 200 --labels 25\n"
-    "  peer --net 'linear:1024 relu linear:1024 relu linear:1024 relu "
-    "linear:1024 relu \\\n"
-    "      linear:1024 relu linear:1024 relu linear' --loss cross_entropy "
-    "--input 440 \\\n"
-    "      --classes 2000 --batch 256 --frames 1\n\n"
-    "To compare with bmuf bench --precision bf16, give --modes "
-    "amp:eager,amp:compile.\n";
+static void print_peer(FILE *out)
+{
+    fputs("The same steps in PyTorch on one core, also in processor time; see\n"
+          "docs/performance.md.\n\n"
+          "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
+          "  peer() { taskset -c 1 tools/torch_peer.py --modes "
+          "fp32:eager,fp32:compile \"$@\"; }\n",
+          out);
+    for (const workload *w = workloads; rows[w - workloads] != NULL; w++)
+        fprintf(out,
+                "  peer --net '%s' --loss %s --input %zu --classes %zu "
+                "--batch %zu --frames %zu --labels %zu%s\n",
+                w->net, w->loss, w->features, w->classes, w->B, w->T, w->labels,
+                *w->net != '\0' ? "" : " --modes fp32:native");
+    fputs("\nTo compare with bmuf bench --precision bf16, give --modes "
+          "amp:eager,amp:compile.\n",
+          out);
+}
 
 static void print_head(const bm_bench *how, FILE *out)
 {
@@ -517,5 +523,5 @@ const bm_benchmark bm_bench_train = {
     .columns = columns,
     .print_head = print_head,
     .measure = measure,
-    .peer = peer,
+    .print_peer = print_peer,
 };

@@ -120,6 +120,10 @@ static void test_bench_counts_flops(void **_)
     o = BMUF("bench", "--peer");
     assert_code(o, 0);
     assert_says(o.out, "torch_peer.py");
+    assert_says(o.out, "--net 'bgru:320*4 linear' --loss ctc --input 120 "
+                       "--classes 30 --batch 16 --frames 200 --labels 25\n");
+    assert_says(o.out, "--net '' --loss ctc --input 80 --classes 80 --batch 32 "
+                       "--frames 800 --labels 100 --modes fp32:native\n");
 }
 
 int main(void)
