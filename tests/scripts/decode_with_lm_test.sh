@@ -35,7 +35,7 @@ decode run shards/test --quiet --format trn
 decode run shards/test --quiet --format trn --beam 30 --lm run/lm/lm --lm-weight 0.5 --word-score 1
 END_OF_OUTPUT
 diff wanted said
-[ "$(grep -c 'decode run shards/dev' calls)" = 12 ]
+[ "$(grep -c 'decode run shards/dev' calls)" = 15 ]
 # <s>, </s>, <unk>, and é t space " l à \ a.
 grep -q '^1-grams *11$' run/lm/lm.txt || {
     cat run/lm/lm.txt
