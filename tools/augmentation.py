@@ -21,6 +21,8 @@ DEFAULTS = {
     "elastic_grid": 0.3, "stroke": 0, "cutouts": 0, "cutout_size": 0.3}
 IMAGES_ONLY = ("frequency_masks", "offset", "slant", "height", "shift", "elastic",
                "stroke", "cutouts")
+RECORDINGS = ("reverb", "reverb_share", "t60", "direct", "noise_sound",
+              "noise_sound_share", "snr")
 
 
 def image_height(directory):
@@ -81,6 +83,9 @@ class Augmentation:
 
     def __init__(self, settings, height, random):
         given = dict(settings)
+        for key in RECORDINGS:
+            if given.pop(key, "no") != "no" and key in ("reverb", "noise_sound"):
+                sys.exit("augment.%s is not supported" % key)
         speed = given.pop("speed", "")
         self.from_to = ":" in speed
         self.speeds = [float(f) for f in speed.replace(":", " ").split()] or [1.0]
