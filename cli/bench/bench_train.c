@@ -28,14 +28,16 @@
 typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
-static const char *const rows[] = {
-    "blstm 4x320", "blstm B=32", "blstm 3x128", "bgru 4x320", "dnn 6x1024",
-    "tdnn 5x1280", "crnn",       "conformer",   "ctc alone",  NULL};
+static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
+                                   "lstmp 4x512", "bgru 4x320", "dnn 6x1024",
+                                   "tdnn 5x1280", "crnn",       "conformer",
+                                   "ctc alone",   NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
     {"blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"lstm:512,project:256*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"bgru:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
