@@ -46,6 +46,28 @@ static void test_explain_agrees_with_the_formulas(void **_)
     }
 }
 
+static void test_explain_says_if_mini_batches_are_few_for_many_workers(void **_)
+{
+    static const struct {
+        const char *workers, *epochs;
+        bool few;
+    } rows[] = {{"job.workers=16", "train.epochs=7", true},
+                {"job.workers=8", "train.epochs=7", false},
+                /* 42 / 16 mini-batches of one in an epoch: 9,975, 10,500 */
+                {"job.workers=16", "train.epochs=3800", true},
+                {"job.workers=16", "train.epochs=4000", false}};
+
+    (void)_;
+    FOR_EACH (i, rows) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", "batch.sequences=1",
+                         "--set", rows[i].workers, "--set", rows[i].epochs);
+
+        assert_code(o, 0);
+        assert_true((strstr(o.out, "few for 16 workers") != NULL) ==
+                    rows[i].few);
+    }
+}
+
 static void test_json_has_the_numbers_of_the_text(void **_)
 {
     static const char *const words[] = {"explain", "tiny.ini",
@@ -368,6 +390,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
+        cmocka_unit_test(
+            test_explain_says_if_mini_batches_are_few_for_many_workers),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_explain_says_what_is_augmented),
         cmocka_unit_test(test_explain_opens_what_changes_recordings),
