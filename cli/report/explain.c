@@ -99,8 +99,8 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
             bm_count_noun(s->epochs, "epoch").text, each);
     if (s->workers >= MANY_WORKERS && each < FEW_BATCHES)
         fprintf(out,
-                "                  few for %d workers: docs/tuning.md, How to "
-                "choose, 6\n",
+                "                  few for %d workers; let fewer begin: "
+                "docs/tuning.md, How to choose, 5 and 6\n",
                 s->workers);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
