@@ -3,6 +3,7 @@
  */
 #include "bmuf/block_settings.h"
 
+#include "bmuf/job.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ enum { MINI_BATCHES = 20 }; /* of a worker in a block, if no size is set */
 
 #define AT(field) offsetof(bm_block_settings, field)
 
-/* The rows of both tables. */
+/* Rows of both tables. */
 #define PER_WORKER                                                             \
     "frames_per_worker", BM_SERIES, AT(frames_per_worker), "0", 0, 1e15,       \
         "frames", "size of a block for each worker"
@@ -30,6 +31,9 @@ const bm_option bm_block_options[] = {
     {PER_WORKER},
     {TOTAL},
     {STEPS},
+    {"workers", BM_SERIES, AT(workers), "0", 0, 32768, NULL,
+     "workers that take part, such as 16@0 64@1 with job.workers = 64; the "
+     "learning rate is multiplied by their fraction; 0: all"},
     {"warmup", BM_INT, AT(warmup), "0", 0, 1e9, "blocks",
      "number of first blocks that average gradients at every step, as ssgd "
      "does"},
@@ -44,18 +48,46 @@ const bm_option bm_block_options[] = {
     {0},
 };
 
-/* Why a size of blocks is invalid; NULL: it is valid. Plans are of epochs. */
-static const char *invalid_size(const bm_series *s)
+/* Why sizes or workers of blocks are invalid; NULL: they are valid. Plans are of
+ * epochs. */
+static const char *invalid(const bm_series *s)
 {
     for (int i = 0; i < s->n; i++) {
         if (s->value[i] != floor(s->value[i]))
             return "is not a whole number";
         if (s->value[i] == 0 && bm_series_changes(s))
-            return "has a block of size 0";
+            return "has 0 in some blocks";
         if (s->from[i] != floor(s->from[i]))
             return "changes within an epoch; give whole epochs";
     }
     return NULL;
+}
+
+static void check_workers(const bm_config *config, const bm_block_settings *s,
+                          bm_faults *faults)
+{
+    const char *why = invalid(&s->workers);
+    bm_job job = {0};
+    bm_series all;
+
+    bm_config_peek(config, "job", bm_job_options, &job);
+    if (why != NULL)
+        bm_config_fault(faults, config, "block", "workers",
+                        "block.workers = %s %s",
+                        bm_config_text(config, "block", "workers"), why);
+    for (int i = 0; i < s->workers.n; i++)
+        if (s->workers.value[i] > (double)job.workers)
+            bm_config_fault(faults, config, "block", "workers",
+                            "block.workers: %g is more than job.workers = %ld, "
+                            "of which they are",
+                            s->workers.value[i], job.workers);
+    if (!bm_series_join(&s->workers, &s->frames_per_worker, &all) ||
+        !bm_series_join(&s->workers, &s->frames_total, &all) ||
+        !bm_series_join(&s->workers, &s->steps, &all))
+        bm_config_fault(faults, config, "block", "workers",
+                        "block.workers and the size of a block change at more "
+                        "than %d epochs; let them change at the same ones",
+                        BM_SERIES_MOST - 1);
 }
 
 void bm_block_check(const bm_config *config, bm_faults *faults)
@@ -69,7 +101,7 @@ void bm_block_check(const bm_config *config, bm_faults *faults)
 
     bm_config_peek(config, "block", bm_block_options, &s);
     for (size_t i = 0; i < 3; i++) {
-        const char *why = invalid_size(sizes[i]);
+        const char *why = invalid(sizes[i]);
         bool set = sizes[i]->value[0] > 0;
 
         if (why != NULL)
@@ -84,6 +116,7 @@ void bm_block_check(const bm_config *config, bm_faults *faults)
         if (set)
             given = keys[i];
     }
+    check_workers(config, &s, faults);
 }
 
 bool bm_fragments_wanted(const bm_block_settings *block)
@@ -91,12 +124,19 @@ bool bm_fragments_wanted(const bm_block_settings *block)
     return block->fragments > 1 || block->overlap;
 }
 
-/* The first size; one that changes goes to *all as well. */
-static long take_size(const bm_series *size, bm_series *all)
+int bm_block_workers(const bm_block_settings *block, int64_t epoch, int n)
 {
-    if (bm_series_changes(size))
-        *all = *size;
-    return (long)size->value[0];
+    double active = bm_series_at(&block->workers, (double)epoch);
+
+    return active > 0 && active < n ? (int)active : n;
+}
+
+/* The first value; one that changes goes to *all as well. */
+static long take(const bm_series *given, bm_series *all)
+{
+    if (bm_series_changes(given))
+        *all = *given;
+    return (long)given->value[0];
 }
 
 bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
@@ -106,9 +146,10 @@ bm_status bm_plan_read(const bm_config *config, bm_plan_settings *out)
 
     BM_TRY(bm_batch_read(config, &plan));
     BM_TRY(bm_config_fill(config, "block", bm_block_options, &s));
-    plan.frames_per_worker = take_size(&s.frames_per_worker, &plan.sizes);
-    plan.frames_total = take_size(&s.frames_total, &plan.sizes);
-    plan.steps = take_size(&s.steps, &plan.sizes);
+    plan.active = take(&s.workers, &plan.actives);
+    plan.frames_per_worker = take(&s.frames_per_worker, &plan.sizes);
+    plan.frames_total = take(&s.frames_total, &plan.sizes);
+    plan.steps = take(&s.steps, &plan.sizes);
     if (plan.frames_per_worker == 0 && plan.frames_total == 0 &&
         plan.steps == 0)
         plan.steps = MINI_BATCHES;

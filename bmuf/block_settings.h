@@ -14,10 +14,11 @@ typedef struct bm_block_settings {
     bm_series frames_per_worker; /* size of a block: one of these is set, or */
     bm_series frames_total;      /* none, which is steps = 20 */
     bm_series steps;
-    long warmup;    /* blocks that exchange at every step: bmuf/warmup.c */
-    double seconds; /* a rank stops its shares after this time; 0: never */
-    long fragments; /* exchanged in turn: bmuf/strategies/fragments.h */
-    bool overlap;   /* late exchange: bmuf/strategies/fragments.h */
+    bm_series workers; /* that take part, of [job] workers; 0: all */
+    long warmup;       /* blocks that exchange at every step: bmuf/warmup.c */
+    double seconds;    /* a rank stops its shares after this time; 0: never */
+    long fragments;    /* exchanged in turn: bmuf/strategies/fragments.h */
+    bool overlap;      /* late exchange: bmuf/strategies/fragments.h */
 } bm_block_settings;
 
 /* The table of bm_block_settings; and the part of it that sets the size, for a
@@ -32,8 +33,11 @@ void bm_block_check(const bm_config *config, bm_faults *faults);
  * a late exchange need. */
 bool bm_fragments_wanted(const bm_block_settings *block);
 
-/* Fills the settings of a plan from [batch] and the size in [block]; without a
- * size: 20 mini-batches per worker. Fails with BM_ERR_CONFIG for a value that a
+/* Workers that take part in the blocks of an epoch, of n. */
+int bm_block_workers(const bm_block_settings *block, int64_t epoch, int n);
+
+/* Fills the settings of a plan from [batch], and size and workers of blocks;
+ * without a size: 20 mini-batches per worker. Fails with BM_ERR_CONFIG for a value that a
  * table forbids. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);

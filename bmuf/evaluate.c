@@ -46,6 +46,8 @@ bm_status bm_evaluator_open(bm_evaluator **out, bm_comm *comm, bm_model *model,
     e->data = data;
     e->plan = *plan;
     e->plan.order = BM_ORDER_SORTED;
+    e->plan.active = 0;
+    e->plan.actives = (bm_series){0};
     e->workers = workers;
     e->first = bm_comm_first(comm, workers, bm_comm_rank(comm));
     e->last = bm_comm_first(comm, workers, bm_comm_rank(comm) + 1);

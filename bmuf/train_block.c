@@ -413,10 +413,10 @@ static bm_status next_block(bm_trainer *t, int64_t *steps)
 static bm_status set_filter(bm_trainer *t)
 {
     bm_epoch_size size = t->task.epoch(t->task.self);
-    bm_moment now = {.workers = t->workers,
-                     .epochs = (double)t->at.epoch +
-                               (double)t->at.block / size.blocks,
-                     .block_frames = size.frames / size.blocks};
+    bm_moment now = {
+        .workers = bm_block_workers(&t->block, t->at.epoch, t->workers),
+        .epochs = (double)t->at.epoch + (double)t->at.block / size.blocks,
+        .block_frames = size.frames / size.blocks};
 
     return bm_strategy_moment(t->strategy, &now);
 }

@@ -69,6 +69,10 @@ static void check_steady(const bm_config *config, bm_faults *faults,
         section = "block";
         key = changing(config, section, bm_block_sizes);
     }
+    if (bm_config_text(config, "block", "workers") != NULL) {
+        section = "block";
+        key = "workers";
+    }
     if (key != NULL)
         bm_config_fault(faults, config, section, key,
                         "%s.%s changes in the course of training, which "
@@ -353,8 +357,9 @@ static bm_status fill(const bm_config *config, bm_settings *s)
 bm_status bm_settings_filter(const bm_settings *s, double epochs,
                              double block_frames, bm_filter *out)
 {
-    bm_moment at = {(int)s->job.workers, epochs,
-                    block_frames * (double)s->block.fragments};
+    bm_moment at = {
+        bm_block_workers(&s->block, (int64_t)epochs, (int)s->job.workers),
+        epochs, block_frames * (double)s->block.fragments};
     bm_traits traits = {0};
 
     BM_TRY(bm_strategy_resolve_at(bm_strategy_find(s->train.strategy),

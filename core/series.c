@@ -75,6 +75,25 @@ bool bm_series_equal(const bm_series *a, const bm_series *b)
     return true;
 }
 
+bool bm_series_join(const bm_series *a, const bm_series *b, bm_series *out)
+{
+    bm_series joined = {.n = 1};
+    int i = 1, k = 1;
+
+    while (i < a->n || k < b->n) {
+        double next = i < a->n ? a->from[i] : INFINITY;
+        double other = k < b->n ? b->from[k] : INFINITY;
+
+        if (joined.n == BM_SERIES_MOST)
+            return false;
+        joined.from[joined.n++] = fmin(next, other);
+        i += next <= other;
+        k += other <= next;
+    }
+    *out = joined;
+    return true;
+}
+
 int bm_series_index(const bm_series *s, double epochs)
 {
     int i = 0;

@@ -26,6 +26,10 @@ bool bm_series_equal(const bm_series *a, const bm_series *b);
 double bm_series_at(const bm_series *s, double epochs);
 int bm_series_index(const bm_series *s, double epochs);
 
+/* False if both together change more often than a series can. Else *out changes
+ * whenever one of them does; its values are 0. */
+bool bm_series_join(const bm_series *a, const bm_series *b, bm_series *out);
+
 /* Does it change in the course of training? */
 static inline bool bm_series_changes(const bm_series *s)
 {

@@ -16,7 +16,7 @@ typedef enum bm_block_by {
 } bm_block_by;
 
 typedef struct bm_regime {
-    int workers;
+    int workers;             /* that take part in the first epoch */
     bool filtered;           /* else momentum 0, rate 1 */
     bool renamed;            /* eta and zeta are not settings of [bmuf] */
     bool blocks;             /* models are exchanged at block ends */
@@ -37,6 +37,7 @@ typedef struct bm_regime {
                        equally fast; 0: unknown */
     double units;   /* in the data set; 0: unknown */
     long epochs;
+    double passes; /* epochs of data that each worker learns from in all */
 } bm_regime;
 
 typedef struct bm_gains {

@@ -83,12 +83,12 @@ static void print_series(const bm_config *config, FILE *out)
  * one (experiments/scaleup). */
 enum { MANY_WORKERS = 16, FEW_BATCHES = 10000 };
 
-static void print_blocks(const bm_regime *s, const bm_gains *g,
+static void print_blocks(const bm_regime *s, int workers, const bm_gains *g,
                          const bm_filling *f, double all, FILE *out)
 {
     double share = s->epoch_frames / g->per_epoch / s->workers;
     double batches = f->frames > 0 ? f->batches / f->frames : 0; /* a frame */
-    double each = s->epoch_frames * (double)s->epochs / s->workers * batches;
+    double each = s->epoch_frames * s->passes * batches;
 
     fprintf(out,
             "block             %.0f frames = %.0f per worker = about %.1f "
@@ -97,11 +97,11 @@ static void print_blocks(const bm_regime *s, const bm_gains *g,
             "mini-batches      about %.0f of each worker in all epochs\n",
             share * s->workers, share, share * batches, g->per_epoch, all,
             bm_count_noun(s->epochs, "epoch").text, each);
-    if (s->workers >= MANY_WORKERS && each < FEW_BATCHES)
+    if (workers >= MANY_WORKERS && each < FEW_BATCHES)
         fprintf(out,
                 "                  few for %d workers; let fewer begin: "
                 "docs/tuning.md, How to choose, 5 and 6\n",
-                s->workers);
+                workers);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",
@@ -133,6 +133,8 @@ done:
 static bm_status print_block_options(const bm_block_settings *s,
                                      const bm_params *params, FILE *out)
 {
+    if (s->workers.n == 1 && s->workers.value[0] > 0)
+        fprintf(out, "taking part       %.0f workers\n", s->workers.value[0]);
     if (s->warmup > 0)
         fprintf(out,
                 "warm-up           %s that average gradients at every step\n",
@@ -347,7 +349,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     print_paces(&paces, bm_model_params(net.model)->n_learned, out);
     BM_TRY_DONE(print_infeasible(net.model, data, to));
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
-            bm_count_noun(what.workers, "worker").text,
+            bm_count_noun(s->job.workers, "worker").text,
             bm_count_noun(ranks, "rank").text);
     if (what.filtered && what.renamed)
         fprintf(out, "                  %s\n",
@@ -359,7 +361,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
                      out);
     print_series(config, out);
     BM_TRY_DONE(bm_count_blocks(s, data, what.epochs, &all));
-    print_blocks(&what, &gains, &filling, all, out);
+    print_blocks(&what, (int)s->job.workers, &gains, &filling, all, out);
     BM_TRY_DONE(
         print_block_options(&s->block, bm_model_params(net.model), out));
     BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));

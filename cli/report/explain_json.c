@@ -36,7 +36,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     json_object_set_new(o, "strategy",
                         json_string(e->settings->train.strategy));
     json_object_set_new(o, "net", json_string(e->settings->model.net));
-    add_count(o, "workers", r->workers);
+    add_count(o, "workers", (double)e->settings->job.workers);
     add_count(o, "ranks", e->ranks);
     add_count(o, "weights", (double)e->weights);
     add_count(o, "sequences", (double)e->data->n);
@@ -54,8 +54,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add(o, "block_frames", block);
     add(o, "block_frames_per_worker", block / r->workers);
     add(o, "batches_per_worker", block / r->workers * batches);
-    add(o, "all_batches_per_worker",
-        r->epoch_frames * (double)r->epochs / r->workers * batches);
+    add(o, "all_batches_per_worker", r->epoch_frames * r->passes * batches);
     add_count(o, "blocks_per_epoch", g.per_epoch);
     add_count(o, "epochs", (double)r->epochs);
     add(o, "balance", r->balance);

@@ -42,12 +42,12 @@ bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
 bm_status bm_count_blocks(const bm_settings *s, const bm_dataset *data,
                           long epochs, double *out)
 {
-    const bm_series *sizes = &s->plan.sizes;
+    bm_series changes = bm_plan_changes(&s->plan);
     double sum = 0;
 
-    for (int i = 0; i == 0 || i < sizes->n; i++) {
-        double from = sizes->from[i];
-        double to = i + 1 < sizes->n ? sizes->from[i + 1] : (double)epochs;
+    for (int i = 0; i < changes.n; i++) {
+        double from = changes.from[i];
+        double to = i + 1 < changes.n ? changes.from[i + 1] : (double)epochs;
         bm_plan *plan = NULL;
 
         BM_TRY(bm_plan_new(&plan, data, &s->plan, (int)s->job.workers,
@@ -66,12 +66,14 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
     bool adam = bm_sgd_is_adam(&s->sgd);
     double batch = 0, blocks = fmax((double)bm_plan_blocks(plan), 1);
+    long epochs = bm_settings_epochs(s, data);
+    int n = (int)s->job.workers;
     bm_filter filter = {0};
 
     BM_TRY(batch_frames(s, data, plan, &batch));
     BM_TRY(bm_settings_filter(s, 0, (double)data->frames / blocks, &filter));
     *out = (bm_regime){
-        .workers = (int)s->job.workers,
+        .workers = bm_block_workers(&s->block, 0, n),
         .filtered = s->filtered,
         .renamed = ops != &bm_strategy_bmuf,
         .blocks = ops->per == BM_BLOCK,
@@ -92,6 +94,8 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                                                        : BM_BLOCK_BY_WORKER,
         .balance = balance_of(plan),
         .units = (double)data->n_units,
-        .epochs = bm_settings_epochs(s, data)};
+        .epochs = epochs};
+    for (long e = 0; e < epochs; e++)
+        out->passes += 1. / bm_block_workers(&s->block, e, n);
     return BM_OK;
 }

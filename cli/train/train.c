@@ -111,14 +111,18 @@ static bm_status end_epoch(bm_training *t)
     return tell_model(t, t->on_dev != NULL);
 }
 
+/* Of the next block: that of the schedule, times the fraction of the workers that
+ * take part. */
 static double rate_now(const bm_training *t)
 {
     bm_position at = bm_trainer_position(t->trainer);
     int64_t blocks = bm_reader_blocks_of(t->reader, at.epoch);
+    int n = (int)t->set->job.workers;
+    double epochs =
+        (double)t->epochs + (double)(at.block % blocks) / (double)blocks;
 
-    return bm_schedule_rate(&t->schedule,
-                            (double)t->epochs +
-                                (double)(at.block % blocks) / (double)blocks);
+    return bm_schedule_rate(&t->schedule, epochs) *
+           bm_block_workers(&t->set->block, t->epochs, n) / n;
 }
 
 static bm_status train_block(bm_training *t)

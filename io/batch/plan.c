@@ -92,7 +92,7 @@ static bm_status count_blocks(bm_plan *p)
 {
     double size = 0, blocks = 1;
 
-    BM_TRY(bm_plan_block_frames(&p->set, p->d, p->workers, &size));
+    BM_TRY(bm_plan_block_frames(&p->set, p->d, p->active, &size));
     if (size > 0)
         blocks = round((double)p->d->frames / size);
     p->blocks = (int64_t)fmin(fmax(blocks, 1), (double)p->n);
@@ -168,13 +168,20 @@ static void sort_by_owner(const bm_plan *p, size_t *units, int32_t *owner,
     }
 }
 
+/* The i-th worker that has a share: every so many, so that ranks have equally
+ * many. */
+static int32_t active_worker(const bm_plan *p, int i)
+{
+    return (int32_t)((int64_t)i * p->workers / p->active);
+}
+
 static void deal(bm_plan *p, int64_t block, scratch *t)
 {
     size_t first = p->start[block], n = p->start[block + 1] - first;
     int32_t *owner = p->owner + first;
 
-    for (int k = 0; k < p->workers; k++)
-        t->loads[k] = (load){0, k};
+    for (int i = 0; i < p->active; i++)
+        t->loads[i] = (load){0, active_worker(p, i)};
     for (size_t i = 0; i < n; i++)
         t->items[i] =
             (item){p->units[first + i], i, (double)frames_of(p, first + i)};
@@ -182,7 +189,7 @@ static void deal(bm_plan *p, int64_t block, scratch *t)
     for (size_t i = 0; i < n; i++) {
         owner[t->items[i].place] = t->loads[0].worker;
         t->loads[0].frames += t->items[i].length;
-        sift(t->loads, (size_t)p->workers);
+        sift(t->loads, (size_t)p->active);
     }
     sort_by_owner(p, p->units + first, owner, n, t);
 }
@@ -222,7 +229,9 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     p->d = d;
     p->set = bm_plan_in_epoch(s, epoch);
     p->set = bm_plan_sized(&p->set, d);
-    p->workers = workers;
+    p->workers = p->active = workers;
+    if (p->set.active > 0 && p->set.active < workers)
+        p->active = (int)p->set.active;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
     p->units = malloc(room * sizeof *p->units);
     p->owner = malloc(room * sizeof *p->owner);
@@ -295,5 +304,5 @@ double bm_plan_balance(const bm_plan *p, int64_t block)
         all += frames;
         largest = fmax(largest, share);
     }
-    return largest > 0 ? all / p->workers / largest : 1;
+    return largest > 0 ? all / p->active / largest : 1;
 }

@@ -3,8 +3,8 @@
  *
  * A plan is a pure function of (seed, epoch, data set, N, settings): it
  * shuffles units over all shards, cuts them into blocks of about equal frames,
- * deals the units of a block to N shares balanced by frames, and cuts a share
- * into mini-batches. All ranks compute the same plan without communication, and
+ * deals the units of a block to N workers, or to fewer, in shares balanced by
+ * frames, and cuts a share into mini-batches. All ranks compute the same plan without communication, and
  * the number of ranks does not influence it. A position is two integers. The
  * shares of an epoch contain each sequence of the data set exactly once, for
  * any N.
@@ -50,6 +50,8 @@ typedef struct bm_plan_settings {
                                                     is set */
     bm_series sizes; /* of blocks, which change at these epochs; n = 0: they do
                         not */
+    long active;     /* workers that have shares; 0: all */
+    bm_series actives; /* as sizes; both together are a bm_series */
 } bm_plan_settings;
 
 /* Defaults are the same for up to so many workers. With N, more than these,
@@ -62,8 +64,12 @@ enum { BM_FEW_WORKERS = 4 };
  * at least one. */
 bm_plan_settings bm_plan_sized(const bm_plan_settings *s, const bm_dataset *d);
 
-/* *s with the size of blocks and the order in an epoch. */
+/* *s with the size of blocks, the workers that have shares, and the order in an
+ * epoch. */
 bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch);
+
+/* The epochs at which sizes or workers of blocks change. */
+bm_series bm_plan_changes(const bm_plan_settings *s);
 
 /*
  * *out: the size of a block in frames, all workers together, before blocks are
@@ -100,7 +106,7 @@ size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
                      const size_t **units);
 
 /* The mean by the largest number of frames of the shares of a block: the
- * fraction of the time that workers of equal speed are busy. 1 if all shares
+ * fraction of the time that those with shares are busy at equal speed. 1 if all shares
  * are equal, small if units are large compared with a share. */
 double bm_plan_balance(const bm_plan *p, int64_t block);
 

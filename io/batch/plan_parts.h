@@ -10,11 +10,11 @@
 struct bm_plan {
     const bm_dataset *d; /* borrowed */
     bm_plan_settings set;
-    int workers;
-    uint64_t key;   /* of the epoch's random numbers, see bm_plan_cut */
-    size_t n;       /* units with sequences */
-    size_t *units;  /* [n]: by block, then by worker */
-    int32_t *owner; /* [n]: the worker that trains on it */
+    int workers, active; /* all, and those that have shares */
+    uint64_t key;        /* of the epoch's random numbers, see bm_plan_cut */
+    size_t n;            /* units with sequences */
+    size_t *units;       /* [n]: by block, then by worker */
+    int32_t *owner;      /* [n]: the worker that trains on it */
     int64_t blocks;
     size_t *start; /* [blocks + 1]: where the blocks begin */
 };

@@ -36,6 +36,8 @@ bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch)
     bm_plan_settings now = *s;
     long size = (long)bm_series_at(&s->sizes, (double)epoch);
 
+    if (bm_series_changes(&s->actives))
+        now.active = (long)bm_series_at(&s->actives, (double)epoch);
     if (s->order == BM_ORDER_SORTAGRAD)
         now.order = epoch == 0 ? BM_ORDER_SORTED : BM_ORDER_RANDOM;
     if (!bm_series_changes(&s->sizes))
@@ -44,6 +46,14 @@ bm_plan_settings bm_plan_in_epoch(const bm_plan_settings *s, int64_t epoch)
     now.frames_total = s->frames_total > 0 ? size : 0;
     now.steps = s->steps > 0 ? size : 0;
     return now;
+}
+
+bm_series bm_plan_changes(const bm_plan_settings *s)
+{
+    bm_series changes = {0};
+
+    BM_ASSERT(bm_series_join(&s->sizes, &s->actives, &changes));
+    return changes;
 }
 
 /* Sequences that fill s->steps mini-batches if all sequences of a mini-batch

@@ -40,7 +40,7 @@ struct bm_reader {
     bm_augmenter *augmenter;   /* used by the thread; NULL: none */
     bm_sound_augmenter *sound; /* likewise */
     int64_t epoch; /* at which it was opened; with set.once the only one */
-    int64_t blocks[BM_SERIES_MOST]; /* of epochs with this size of a block */
+    int64_t blocks[BM_SERIES_MOST]; /* of an epoch, see bm_plan_changes */
     bm_collator collator;
     bm_position next; /* the next block of the ring */
     double stall;
@@ -70,7 +70,9 @@ static bool same(bm_position a, bm_position b)
 
 int64_t bm_reader_blocks_of(const bm_reader *r, int64_t epoch)
 {
-    return r->blocks[bm_series_index(&r->set.plan.sizes, (double)epoch)];
+    bm_series changes = bm_plan_changes(&r->set.plan);
+
+    return r->blocks[bm_series_index(&changes, (double)epoch)];
 }
 
 /* The first block at or after a position. */
@@ -295,13 +297,13 @@ static bm_status start_thread(bm_reader *r, bm_position from)
 
 /* ---- the caller's side ------------------------------------------------- */
 
-/* Their number follows from their size, not from the order of an epoch. */
+/* Their number follows from their size and workers, not from the order of an epoch. */
 static bm_status count_blocks(bm_reader *r)
 {
-    const bm_series *sizes = &r->set.plan.sizes;
+    bm_series changes = bm_plan_changes(&r->set.plan);
 
-    for (int i = 0; i == 0 || i < sizes->n; i++) {
-        BM_TRY(plan_epoch(r, (int64_t)sizes->from[i]));
+    for (int i = 0; i < changes.n; i++) {
+        BM_TRY(plan_epoch(r, (int64_t)changes.from[i]));
         r->blocks[i] = bm_plan_blocks(r->plan);
     }
     return BM_OK;

@@ -2,6 +2,7 @@
  * Settings of a plan from [batch] and [block]: one size each, or the default.
  */
 #include "bmuf/block_settings.h"
+#include "bmuf/job.h"
 #include "io/batch/batch_settings.h"
 #include "tests/support/support.h"
 
@@ -12,6 +13,7 @@ static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
     static const bm_section sections[] = {
         {"batch", bm_batch_options, bm_batch_check},
         {"block", bm_block_options, bm_block_check},
+        {"job", bm_job_options, NULL},
         {0}};
     bm_config *config = NULL;
     bm_status status = BM_OK;
@@ -120,12 +122,62 @@ static void test_sizes_may_change_between_epochs(void **state)
                          BM_ERR_CONFIG);
 }
 
+static void test_workers_may_change_between_epochs(void **state)
+{
+    static const long workers[] = {4, 4, 16, 16};
+    static const struct {
+        const char *settings[4], *says;
+    } faults[] = {
+        {{"job.workers=8", "block.workers=4@0 16@1"}, "16 is more than"},
+        {{"block.workers=2"}, "job.workers = 1,"},
+        {{"job.workers=8", "block.workers=4@0 8@0.5"}, "whole epochs"},
+        {{"job.workers=8", "block.workers=4@0 0@1"}, "has 0 in some blocks"},
+        {{"job.workers=8", "block.workers=2.5"}, "is not a whole number"},
+        {{"job.workers=8",
+          "block.workers=1@0 2@1 1@2 2@3 1@4 2@5 1@6 2@7 1@8 2@9",
+          "block.steps=2@0 3@10 2@11 3@12 2@13 3@14 2@15 3@16"},
+         "more than 15 epochs"}};
+    bm_plan_settings s = {0};
+
+    (void)state;
+    assert_ok(
+        read_plan((const char *[]){"job.workers=16", "block.steps=7@0 9@1",
+                                   "block.workers=4@0 16@2", NULL},
+                  &s));
+    FOR_EACH (i, workers) {
+        bm_plan_settings now = bm_plan_in_epoch(&s, (int64_t)i);
+
+        assert_int_equal(now.active, workers[i]);
+        assert_int_equal(now.steps, i < 1 ? 7 : 9);
+    }
+    assert_int_equal(bm_plan_changes(&s).n, 3);
+    FOR_EACH (i, faults) {
+        assert_int_equal(read_plan(faults[i].settings, &s), BM_ERR_CONFIG);
+        assert_non_null(strstr(bm_last_error(), faults[i].says));
+    }
+}
+
+static void test_all_workers_take_part_unless_fewer_are_set(void **state)
+{
+    bm_block_settings none = {0};
+    bm_block_settings growing = {
+        .workers = {.n = 2, .value = {4, 16}, .from = {0, 3}}};
+
+    (void)state;
+    assert_int_equal(bm_block_workers(&none, 0, 64), 64);
+    assert_int_equal(bm_block_workers(&growing, 2, 64), 4);
+    assert_int_equal(bm_block_workers(&growing, 3, 64), 16);
+    assert_int_equal(bm_block_workers(&growing, 3, 8), 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_size_or_the_default_is_used),
         cmocka_unit_test(test_two_sizes_are_reported_by_name),
         cmocka_unit_test(test_sizes_may_change_between_epochs),
+        cmocka_unit_test(test_workers_may_change_between_epochs),
+        cmocka_unit_test(test_all_workers_take_part_unless_fewer_are_set),
     };
 
     return RUN_GROUP("block_settings", tests);

@@ -664,6 +664,38 @@ static void test_series_are_values_from_epochs_on(void **state)
     assert_true(bm_series_at(&x, 1) != bm_series_at(&x, 1)); /* NAN */
 }
 
+static void test_joined_series_change_whenever_one_does(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        int n;
+        double from[4];
+    } rows[] = {{"7", "2", 1, {0}},
+                {"7@0 8@3", "2", 2, {0, 3}},
+                {"7", "2@0 9@1.5", 2, {0, 1.5}},
+                {"7@0 8@3 9@5", "2@0 4@1 6@3", 4, {0, 1, 3, 5}}};
+    bm_series a, b, joined, none = {0};
+
+    (void)state;
+    FOR_EACH (i, rows) {
+        assert_true(bm_series_read(rows[i].a, false, &a));
+        assert_true(bm_series_read(rows[i].b, false, &b));
+        assert_true(bm_series_join(&a, &b, &joined));
+        assert_int_equal(joined.n, rows[i].n);
+        for (int k = 0; k < joined.n; k++)
+            assert_true(joined.from[k] == rows[i].from[k]);
+    }
+    assert_true(bm_series_join(&none, &none, &joined));
+    assert_int_equal(joined.n, 1);
+    assert_true(bm_series_read("0 1@1 2@2 3@3 4@4 5@5 6@6 7@7 8@8", 0, &a));
+    assert_true(bm_series_read("0 1@11 2@12 3@13 4@14 5@15 6@16 7@17", 0, &b));
+    assert_true(bm_series_join(&a, &b, &joined));
+    assert_int_equal(joined.n, BM_SERIES_MOST);
+    assert_true(
+        bm_series_read("0 1@11 2@12 3@13 4@14 5@15 6@16 7@17 8@18", 0, &b));
+    assert_false(bm_series_join(&a, &b, &joined));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_last_override_wins),
         cmocka_unit_test(test_without_a_configuration_all_is_default),
         cmocka_unit_test(test_series_are_values_from_epochs_on),
+        cmocka_unit_test(test_joined_series_change_whenever_one_does),
         cmocka_unit_test(test_unknown_names_are_rejected_with_the_nearest),
         cmocka_unit_test(test_invalid_values_are_rejected),
         cmocka_unit_test(test_faults_of_the_file_are_reported_by_line),

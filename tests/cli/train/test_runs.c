@@ -101,6 +101,37 @@ static void assert_same_models(const variant *v, size_t n)
                        sizeof((const variant[]){__VA_ARGS__}) /                \
                            sizeof(variant))
 
+/* Those without a share change nothing; half of the workers, half of the rate. */
+static void test_fewer_workers_train_as_a_smaller_job(void **state)
+{
+#define STEADY                                                                 \
+    "; model.net=blstm:6 linear; data.dev=; schedule.kind=constant; "          \
+    "batch.order=file; bmuf.momentum=0.5; block.frames_total=0; block.steps=3"
+    static const char *const strategies[] = {"bmuf", "average", "ssgd"};
+
+    (void)state;
+    FOR_EACH (i, strategies) {
+        char few[256], of_many[256];
+
+        snprintf(few, sizeof few,
+                 "train.strategy=%s; job.workers=2; train.rate=0.25" STEADY,
+                 strategies[i]);
+        snprintf(of_many, sizeof of_many,
+                 "train.strategy=%s; job.workers=4; block.workers=2; "
+                 "train.rate=0.5" STEADY,
+                 strategies[i]);
+        SAME({few, 1}, {of_many, 1}, {of_many, 3});
+    }
+}
+
+static void test_more_workers_later_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    assert_same_on_all_ranks("block.workers=2@0 4@1; sgd.local_state=keep");
+    assert_same_on_all_ranks("block.workers=3@0 5@1; job.workers=5; "
+                             "train.strategy=ssgd; job.sum=exact");
+}
+
 static void test_overlap_has_the_result_without_it(void **state)
 {
     (void)state;
@@ -479,6 +510,8 @@ int main(void)
         cmocka_unit_test(test_bmuf_has_one_result_on_any_ranks),
         cmocka_unit_test(test_averaging_has_one_result_on_any_ranks),
         cmocka_unit_test(test_synchronous_sgd_has_one_result_on_any_ranks),
+        cmocka_unit_test(test_fewer_workers_train_as_a_smaller_job),
+        cmocka_unit_test(test_more_workers_later_have_one_result_on_any_ranks),
         cmocka_unit_test(test_overlap_has_the_result_without_it),
         cmocka_unit_test(test_batch_statistics_have_one_result_on_any_ranks),
         cmocka_unit_test(test_runs_are_reproducible),

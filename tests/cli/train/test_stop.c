@@ -80,6 +80,12 @@ static void test_kept_local_state_resumes_from_every_block(void **state)
     assert_resumes_everywhere("sgd.local_state=keep; job.sum=exact", 1);
 }
 
+static void test_growing_runs_resume_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("sgd.local_state=keep; block.workers=2@0 4@1", 2);
+}
+
 #define ADAM "sgd.update=adamw; train.rate=0.002; "
 
 static void test_kept_moments_resume_from_every_block(void **state)
@@ -423,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bmuf_resumes_from_every_block),
         cmocka_unit_test(test_kept_local_state_resumes_from_every_block),
+        cmocka_unit_test(test_growing_runs_resume_from_every_block),
         cmocka_unit_test(test_kept_moments_resume_from_every_block),
         cmocka_unit_test(test_kept_squares_of_rmsprop_resume_from_every_block),
         cmocka_unit_test(test_extrapolated_moments_resume_from_every_block),

@@ -557,6 +557,47 @@ static void test_with_one_unit_the_other_workers_have_no_data(void **state)
     lengths_drop(&d);
 }
 
+/* The plan of fewer workers, dealt to every so many of all. */
+static void test_fewer_workers_have_the_shares_of_a_smaller_job(void **state)
+{
+    static const int jobs[][2] = {{8, 2}, {6, 3}, {5, 3}, {64, 16}, {4, 4}};
+    bm_rng rng = bm_rng_make(1, "fewer", 0);
+
+    (void)state;
+    FOR_EACH (i, jobs) {
+        int all = jobs[i][0], some = jobs[i][1];
+        bm_dataset d = lengths_random(&rng, 200, 12);
+        bm_plan_settings small = {
+            .sequences = 2, .order = BM_ORDER_RANDOM, .buckets = 1, .steps = 3};
+        bm_plan_settings set = small;
+        bm_plan *p = plan_of(&d, &small, some, 1, 2), *q = NULL;
+
+        set.actives = (bm_series){.n = 2, .value = {1, some}, .from = {0, 2}};
+        q = plan_of(&d, &set, all, 1, 2);
+        assert_int_equal(bm_plan_blocks(p), bm_plan_blocks(q));
+        for (int64_t b = 0; b < bm_plan_blocks(p); b++) {
+            const size_t *x = NULL, *y = NULL;
+            size_t n = 0;
+
+            assert_true(
+                near(bm_plan_balance(p, b), bm_plan_balance(q, b), 1e-12));
+            for (int k = 0; k < some; k++) {
+                n = bm_plan_units(p, b, k, &x);
+                assert_int_equal(bm_plan_units(q, b, k * all / some, &y), n);
+                assert_memory_equal(x, y, n * sizeof *x);
+            }
+            for (int k = 0, taken = 0; k < all; k++)
+                if (k == taken * all / some)
+                    taken++;
+                else
+                    assert_int_equal(bm_plan_units(q, b, k, &y), 0);
+        }
+        bm_plan_free(p);
+        bm_plan_free(q);
+        lengths_drop(&d);
+    }
+}
+
 static void test_no_sequences_give_no_blocks(void **state)
 {
     const int32_t counts[] = {0, 0};
@@ -612,6 +653,7 @@ int main(void)
         cmocka_unit_test(test_random_order_shuffles_the_batches_of_laplace),
         cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
         cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
+        cmocka_unit_test(test_fewer_workers_have_the_shares_of_a_smaller_job),
         cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),
     };
