@@ -3,7 +3,6 @@
  */
 #include "bmuf/block_settings.h"
 
-#include "bmuf/job.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
@@ -67,20 +66,12 @@ static void check_workers(const bm_config *config, const bm_block_settings *s,
                           bm_faults *faults)
 {
     const char *why = invalid(&s->workers);
-    bm_job job = {0};
     bm_series all;
 
-    bm_config_peek(config, "job", bm_job_options, &job);
     if (why != NULL)
         bm_config_fault(faults, config, "block", "workers",
                         "block.workers = %s %s",
                         bm_config_text(config, "block", "workers"), why);
-    for (int i = 0; i < s->workers.n; i++)
-        if (s->workers.value[i] > (double)job.workers)
-            bm_config_fault(faults, config, "block", "workers",
-                            "block.workers: %g is more than job.workers = %ld, "
-                            "of which they are",
-                            s->workers.value[i], job.workers);
     if (!bm_series_join(&s->workers, &s->frames_per_worker, &all) ||
         !bm_series_join(&s->workers, &s->frames_total, &all) ||
         !bm_series_join(&s->workers, &s->steps, &all))

@@ -31,7 +31,8 @@ typedef struct bm_job {
 
 extern const bm_option bm_job_options[];
 
-/* The check of the section, see bm_section: reports an invalid topology. */
+/* The check of the section, see bm_section: reports an invalid topology, and more
+ * [block] workers than there are. */
 void bm_job_check(const bm_config *config, bm_faults *faults);
 
 #endif

@@ -69,10 +69,6 @@ static void check_steady(const bm_config *config, bm_faults *faults,
         section = "block";
         key = changing(config, section, bm_block_sizes);
     }
-    if (bm_config_text(config, "block", "workers") != NULL) {
-        section = "block";
-        key = "workers";
-    }
     if (key != NULL)
         bm_config_fault(faults, config, section, key,
                         "%s.%s changes in the course of training, which "
@@ -108,6 +104,11 @@ static void check_blocks(const bm_config *config, bm_faults *faults,
             late, ops->name);
     if (bm_fragments_wanted(&block))
         check_steady(config, faults, ops, late);
+    if (bm_fragments_wanted(&block) && block.workers.value[0] > 0)
+        bm_config_fault(faults, config, "block", "workers",
+                        "block.workers = %s: with block.%s all workers take "
+                        "part in each block; remove one of the two",
+                        bm_config_text(config, "block", "workers"), late);
     if (ops->per == BM_STEP && block.seconds > 0)
         bm_config_fault(faults, config, "block", "seconds",
                         "block.seconds = %g: with train.strategy = %s all "

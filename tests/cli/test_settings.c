@@ -152,6 +152,11 @@ static void test_conflicting_settings_are_rejected(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
                       "--set", "compress.code=topk"),
                  78, "conflicts with block.fragments");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.overlap=yes",
+                      "--set", "block.workers=1@0 2@1"),
+                 78, "block.workers = 1@0 2@1: with block.overlap all workers");
+    assert_fails(BMUF("train", "tiny.ini", "--set", "block.workers=3"), 78,
+                 "3 is more than job.workers = 2");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.fragments=9"), 78,
                  "block.fragments = 9: the network can be cut into");
     assert_fails(BMUF("train", "tiny.ini", "--set", "block.warmup=1", "--set",
