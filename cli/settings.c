@@ -550,6 +550,20 @@ bm_status bm_settings_fit(const bm_config *config, const bm_settings *s,
     return BM_OK;
 }
 
+bm_status bm_settings_open_data(const bm_settings *s, bm_dataset **out)
+{
+    bm_dataset *d = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_dataset_open(&d, s->data.train));
+    status = bm_plan_fit(&s->plan, d, (int)s->job.workers);
+    if (status == BM_OK)
+        *out = d;
+    else
+        bm_dataset_close(d);
+    return status;
+}
+
 long bm_settings_epochs(const bm_settings *s, const bm_dataset *train)
 {
     bm_plan_settings sized = bm_plan_sized(&s->plan, train);

@@ -85,6 +85,11 @@ BM_CHECKED bm_status bm_settings_fit(const bm_config *config,
 BM_CHECKED bm_status bm_settings_filter(const bm_settings *s, double epochs,
                                         double block_frames, bm_filter *out);
 
+/* Opens data.train, with units that are small enough for the workers
+ * (bm_plan_fit). Fails as bm_dataset_open does. */
+BM_CHECKED bm_status bm_settings_open_data(const bm_settings *s,
+                                           bm_dataset **out);
+
 /* The epochs of a run on this training set: train.epochs or, if that is 0, 30,
  * and up to 100 for a set so small that 30 have fewer than 3000
  * mini-batches. */

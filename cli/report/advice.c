@@ -185,9 +185,6 @@ static void add_block(words *w, const bm_regime *s, const proposal *p)
         add(w, "block.steps = %.0f", fmax(floor(frames / p->batch), 1));
     else
         add(w, "block.frames_per_worker = %.0f", frames);
-    if (s->units > 0 && s->units < p->per_epoch * p->workers)
-        add(w, "and pack with shard.unit_frames = %.0f",
-            fmax(floor(frames / 8), 1));
 }
 
 /* One proposal for all that was warned of. */
@@ -295,30 +292,11 @@ static int advise_on_blocks(listener *l, const bm_regime *s, const bm_gains *g)
 static void advise_on_balance(listener *l, const bm_regime *s,
                               const bm_gains *g)
 {
-    double share = s->epoch_frames / g->per_epoch / s->workers;
-    bool whole = s->units > 0 && s->sequence_frames > 0 &&
-                 s->epoch_frames / s->units < 1.5 * s->sequence_frames;
-    double units = s->units / g->per_epoch; /* of a block */
-
-    if (s->balance <= 0 || s->balance >= 0.8)
-        return;
-    if (whole) /* units are single sequences already */
+    if (s->balance > 0 && s->balance < 0.8)
         warn(l, RULE_BALANCE,
              "workers are busy %.0f %% of the time, as sequences are long "
              "compared with a share of %.0f frames; take longer blocks",
-             100 * s->balance, share);
-    else if (units > 0 && units < s->workers)
-        warn(l, RULE_BALANCE,
-             "a block has about %.0f units of data for %d workers, and the "
-             "other workers learn nothing in it; pack with shard.unit_frames "
-             "= %.0f",
-             units, s->workers, fmax(floor(share / 8 + 1e-6), 1));
-    else
-        warn(l, RULE_BALANCE,
-             "workers are busy %.0f %% of the time, as units of data are large "
-             "compared with a share of %.0f frames; pack with "
-             "shard.unit_frames = %.0f",
-             100 * s->balance, share, fmax(floor(share / 8 + 1e-6), 1));
+             100 * s->balance, s->epoch_frames / g->per_epoch / s->workers);
 }
 
 /* The outer learning rate and momentum of DiLoCo are tuned for AdamW as the

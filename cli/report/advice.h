@@ -35,7 +35,6 @@ typedef struct bm_regime {
     bm_block_by block_by;
     double balance; /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
-    double units;   /* in the data set; 0: unknown */
     long epochs;
     double passes; /* epochs of data that each worker learns from in all */
 } bm_regime;

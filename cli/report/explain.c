@@ -414,7 +414,7 @@ static bm_status explain_to(destination *to, bm_config *config, bm_settings *s,
     BM_TRY(bm_machine_open(&device, NULL, config, s, ranks));
     bm_device_close(&device);
     warn_of_ranks(s, ranks, to);
-    BM_TRY(bm_dataset_open(&data, s->data.train));
+    BM_TRY(bm_settings_open_data(s, &data));
     status = explain_data(config, s, data, ranks, to);
     bm_dataset_close(data);
     return status;

@@ -93,7 +93,6 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                     : s->block.steps.value[0] > 0      ? BM_BLOCK_BY_STEPS
                                                        : BM_BLOCK_BY_WORKER,
         .balance = balance_of(plan),
-        .units = (double)data->n_units,
         .epochs = epochs};
     for (long e = 0; e < epochs; e++)
         out->passes += 1. / bm_block_workers(&s->block, e, n);

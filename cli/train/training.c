@@ -56,7 +56,7 @@ static bm_status open_data(bm_training *t)
 {
     const bm_data_settings *d = &t->set->data;
 
-    BM_TRY(bm_dataset_open(&t->train, d->train));
+    BM_TRY(bm_settings_open_data(t->set, &t->train));
     if (d->dev[0] != '\0') {
         BM_TRY(bm_dataset_open(&t->dev, d->dev));
         describe_dev(t);

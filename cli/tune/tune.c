@@ -497,7 +497,7 @@ static bm_status open_data(bm_tuning *t)
         return BM_FAIL(BM_ERR_CONFIG,
                        "bmuf tune compares errors on data.dev, which is not "
                        "set; add [data] dev = FOLDER");
-    BM_TRY(bm_dataset_open(&t->train, t->given.data.train));
+    BM_TRY(bm_settings_open_data(&t->given, &t->train));
     BM_TRY(bm_dataset_open(&t->dev, t->given.data.dev));
     t->epochs = bm_settings_epochs(&t->given, t->train);
     BM_TRY(bm_first_plan(&t->given, t->train, &plan));

@@ -81,6 +81,14 @@ BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
                                           const bm_dataset *d, int workers,
                                           double *out);
 
+/*
+ * Cuts the units of a data set, see bm_dataset_cut, if a worker's share of a block
+ * has fewer than four of them on average, so that shares can be even; with one
+ * worker they always are.
+ */
+BM_CHECKED bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d,
+                                 int workers);
+
 typedef struct bm_plan bm_plan;
 
 /* The plan of an epoch. *s is copied; `d` is borrowed and must outlive the

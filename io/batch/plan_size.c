@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Units of a share: the fewest, and how many they are if units are cut. */
+enum { FEWEST_UNITS = 4, CUT_UNITS = 8 };
 enum { SHARES = 4 }; /* drawn at random to find the size of one */
 /* The default size of a mini-batch. Small sets need small ones to make enough
  * updates. */
@@ -123,4 +125,38 @@ bm_status bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
         BM_TRY(real_share(&sized, d, &n));
     *out = n * mean * workers;
     return BM_OK;
+}
+
+/* Frames of a share from this epoch on; 0: there is one worker. */
+static bm_status share_frames(const bm_plan_settings *s, const bm_dataset *d,
+                              int workers, int64_t epoch, double *out)
+{
+    bm_plan_settings now = bm_plan_in_epoch(s, epoch);
+    double size = 0, blocks = 1;
+
+    if (now.active > 0 && now.active < workers)
+        workers = (int)now.active;
+    BM_TRY(bm_plan_block_frames(&now, d, workers, &size));
+    if (size > 0)
+        blocks = fmax(round((double)d->frames / size), 1);
+    *out = workers > 1 ? (double)d->frames / blocks / workers : 0;
+    return BM_OK;
+}
+
+bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d, int workers)
+{
+    bm_series changes = bm_plan_changes(s);
+    double unit = (double)d->frames / fmax((double)d->n_units, 1);
+    double least = INFINITY;
+
+    for (int i = 0; i < changes.n; i++) {
+        double share = 0;
+
+        BM_TRY(share_frames(s, d, workers, (int64_t)changes.from[i], &share));
+        if (share > 0)
+            least = fmin(least, share);
+    }
+    if (least >= FEWEST_UNITS * unit)
+        return BM_OK;
+    return bm_dataset_cut(d, (int64_t)fmax(floor(least / CUT_UNITS), 1));
 }

@@ -58,13 +58,12 @@ static void lay_out(bm_share *s, const bm_dataset *d)
 
     for (size_t i = 0; i < s->n_units; i++) {
         const bm_unit_at *u = &d->units[s->units[i]];
-        bm_unit_size size = bm_shard_unit(d->shards[u->shard], (size_t)u->unit);
+        size_t sequences = (size_t)u->sequences, labels = (size_t)u->labels;
 
         s->begin[i] = at;
-        at.sequences += size.sequences;
-        at.frames += stretched(s, size.frames, size.sequences);
-        at.labels += s->per_frame ? stretched(s, size.labels, size.sequences)
-                                  : size.labels;
+        at.sequences += sequences;
+        at.frames += stretched(s, (size_t)u->frames, sequences);
+        at.labels += s->per_frame ? stretched(s, labels, sequences) : labels;
     }
     s->begin[s->n_units] = at;
 }

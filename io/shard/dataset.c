@@ -19,6 +19,8 @@ typedef struct opened {
     bm_dataset d; /* must be first */
     bm_shard *open[MOST_OPEN];
     size_t n_open;
+    bm_sequences whole; /* of bm_dataset_cut: a shard's unit, .n = 0: none */
+    int32_t shard, unit;
 } opened;
 
 /* Faults, one per line. */
@@ -132,8 +134,12 @@ static void fill_units(bm_dataset *d)
         for (size_t k = 0; k < bm_shard_units(d->shards[i]); k++) {
             bm_unit_size u = bm_shard_unit(d->shards[i], k);
 
-            *to++ = (bm_unit_at){(int32_t)i, (int32_t)k, first,
-                                 (int32_t)u.sequences, (int64_t)u.frames};
+            *to++ = (bm_unit_at){.shard = (int32_t)i,
+                                 .unit = (int32_t)k,
+                                 .first = first,
+                                 .sequences = (int32_t)u.sequences,
+                                 .frames = (int64_t)u.frames,
+                                 .labels = (int64_t)u.labels};
             first += (int64_t)u.sequences;
         }
 }
@@ -205,6 +211,7 @@ void bm_dataset_close(bm_dataset *d)
     free(d->lengths);
     free(d->directory);
     bm_cmvn_free(&d->norm);
+    bm_sequences_free(&((opened *)(void *)d)->whole);
     free((opened *)(void *)d);
 }
 
@@ -278,13 +285,103 @@ bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm)
     return bm_cmvn_copy(&d->norm, norm);
 }
 
+/* ---- parts of units ------------------------------------------------------ */
+
+/* Parts of a unit, into `to` if it is not NULL; returns their number. */
+static size_t cut_unit(const bm_dataset *d, const bm_unit_at *u, int64_t frames,
+                       bm_unit_at *to)
+{
+    bm_unit_at part = *u;
+    size_t n = 0;
+
+    part.sequences = 0;
+    part.frames = part.labels = 0;
+    for (int32_t i = 0; i < u->sequences; i++) {
+        const int32_t *length = d->lengths + 2 * (u->first + i);
+
+        part.sequences++;
+        part.frames += length[0];
+        part.labels += length[1];
+        if (part.frames < frames && i + 1 < u->sequences)
+            continue;
+        if (to != NULL)
+            to[n] = part;
+        n++;
+        part.first += part.sequences;
+        part.skipped += part.sequences;
+        part.sequences = 0;
+        part.frames = part.labels = 0;
+    }
+    return n;
+}
+
+bm_status bm_dataset_cut(bm_dataset *d, int64_t frames)
+{
+    bm_unit_at *parts = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n_units; i++)
+        n += cut_unit(d, &d->units[i], frames, NULL);
+    parts = malloc((n + 1) * sizeof *parts);
+    if (parts == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu units", n);
+    n = 0;
+    for (size_t i = 0; i < d->n_units; i++)
+        n += cut_unit(d, &d->units[i], frames, parts + n);
+    free(d->units);
+    d->units = parts;
+    d->n_units = n;
+    return BM_OK;
+}
+
+/* The shard's unit that `u` is a part of, in o->whole. */
+static bm_status read_whole(opened *o, const bm_unit_at *u, bool packed)
+{
+    if (o->whole.n > 0 && o->whole.packed == packed && o->shard == u->shard &&
+        o->unit == u->unit)
+        return BM_OK;
+    o->whole.n = 0;
+    o->whole.packed = packed;
+    o->shard = u->shard;
+    o->unit = u->unit;
+    return bm_shard_read(o->d.shards[u->shard], (size_t)u->unit, &o->whole);
+}
+
+static bm_status read_part(opened *o, const bm_unit_at *u, bm_sequences *out)
+{
+    const bm_shard *s = o->d.shards[u->shard];
+    const bm_sequences *w = &o->whole;
+    size_t n = (size_t)u->sequences, frames = 0, labels = 0;
+    size_t row = o->d.features *
+                 (out->packed ? bm_shard_stored(s).bytes : sizeof(float));
+
+    BM_TRY(read_whole(o, u, out->packed));
+    BM_TRY(bm_sequences_reserve(out, n, (size_t)u->frames, (size_t)u->labels,
+                                o->d.features));
+    for (int32_t i = 0; i < u->skipped; i++) {
+        frames += (size_t)w->frames[i];
+        labels += (size_t)w->labels[i];
+    }
+    out->n = n;
+    memcpy(out->x, (const char *)w->x + frames * row, (size_t)u->frames * row);
+    memcpy(out->targets, w->targets + labels,
+           (size_t)u->labels * sizeof *out->targets);
+    memcpy(out->frames, w->frames + u->skipped, n * sizeof *out->frames);
+    memcpy(out->labels, w->labels + u->skipped, n * sizeof *out->labels);
+    return BM_OK;
+}
+
 bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
 {
     const bm_unit_at *u = &d->units[unit];
+    bm_shard *s = d->shards[u->shard];
 
     BM_ASSERT(unit < d->n_units);
-    mark_open((opened *)(void *)d, d->shards[u->shard]);
-    BM_TRY(bm_shard_read(d->shards[u->shard], (size_t)u->unit, out));
+    mark_open((opened *)(void *)d, s);
+    if ((size_t)u->sequences < bm_shard_unit(s, (size_t)u->unit).sequences)
+        BM_TRY(read_part((opened *)(void *)d, u, out));
+    else
+        BM_TRY(bm_shard_read(s, (size_t)u->unit, out));
     if (d->norm.dim > 0) {
         BM_ASSERT(!out->packed);
         bm_cmvn_apply(&d->norm, out->x, (size_t)u->frames, d->features);

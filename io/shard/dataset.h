@@ -11,12 +11,14 @@
 #include "io/features/feature_text.h"
 #include "io/shard/shard.h"
 
+/* A unit of a shard, or a part of it. */
 typedef struct bm_unit_at {
     int32_t shard;
     int32_t unit;  /* in the shard */
     int64_t first; /* its first sequence in the data set */
     int32_t sequences;
-    int64_t frames;
+    int64_t frames, labels;
+    int32_t skipped; /* sequences of the shard's unit before it */
 } bm_unit_at;
 
 /* Read-only. All shards have the same vocabulary and number of features. */
@@ -58,6 +60,10 @@ BM_CHECKED bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm);
  * as bm_shard_read_waveform does. */
 BM_CHECKED bm_status bm_dataset_read_waveform(bm_dataset *d, int64_t sequence,
                                               bm_waveform *out);
+/* Units are from now on parts of those in the shards: each ends with the sequence
+ * that reaches so many frames. A part is read with the whole of it, which is kept
+ * until another one is read. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_dataset_cut(bm_dataset *d, int64_t frames);
 /* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,
                                      bm_sequences *out);

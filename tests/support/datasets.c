@@ -205,7 +205,8 @@ bm_dataset lengths_make(size_t n_units, const int32_t *counts,
     d.lengths = zeros(2 * d.n, sizeof *d.lengths);
     for (size_t u = 0; u < n_units; u++) {
         bm_unit_at *unit = &d.units[u];
-        *unit = (bm_unit_at){0, (int32_t)u, first, counts[u], 0};
+        *unit = (bm_unit_at){
+            .unit = (int32_t)u, .first = first, .sequences = counts[u]};
         for (int32_t i = 0; i < counts[u]; i++, first++) {
             int32_t frames = length(context, first);
             d.lengths[2 * first] = frames;

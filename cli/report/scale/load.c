@@ -171,7 +171,7 @@ bm_status bm_load_config(const bm_arguments *a, const char *path, double step_s,
     bm_status status = BM_OK;
 
     BM_TRY(bm_settings_read(a, path, &config, &set));
-    BM_TRY_DONE(bm_dataset_open(&data, set.data.train));
+    BM_TRY_DONE(bm_settings_open_data(&set, &data));
     status = bm_load_settings(&set, data, step_s, out, of);
 done:
     bm_dataset_close(data);

@@ -296,14 +296,6 @@ static void test_uneven_shares_warn(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
     s.balance = 0.79;
     assert_warns(&s, "workers are busy 79 % of the time");
-    assert_warns(&s, "share of 120000 frames; pack with shard.unit_frames = "
-                     "15000");
-    s.units = 100 * 7;
-    assert_warns(&s, "a block has about 7 units of data for 16 workers, and "
-                     "the other workers learn nothing in it; pack with "
-                     "shard.unit_frames = 15000");
-    s.sequence_frames = 70000; /* which no packing can cut */
-    s.units = floor(s.epoch_frames / s.sequence_frames);
     assert_warns(&s, "sequences are long compared with a share of 120000 "
                      "frames; take longer blocks");
 }
@@ -321,12 +313,6 @@ static void test_one_block_per_epoch_warns(void **_)
     s.block_frames = s.epoch_frames;
     assert_proposes(&s, "an epoch is one block",
                     "block.frames_per_worker = 6000000"); /* 192e6 / 32 */
-    s.units = 2 * 16;
-    assert_proposes(&s, "one block", "block.frames_per_worker = 6000000");
-    s.units = 2 * 16 - 1; /* a worker would have no unit in some block */
-    assert_proposes(&s, "one block",
-                    "block.frames_per_worker = 6000000, and pack with "
-                    "shard.unit_frames = 750000");
     s.workers = 1; /* one worker exchanges nothing */
     assert_int_equal(warnings_of(&s).n, 0);
 }

@@ -434,15 +434,24 @@ static void test_threads_beyond_cores_are_logged(void **state)
 static void test_workers_without_data_do_not_block_others(void **state)
 {
     static const char *const settings[] = {
-        "data.train=few; job.workers=6; train.epochs=7",
-        "data.train=few; job.workers=6; train.strategy=ssgd",
-        "data.train=few; job.workers=6; train.epochs=7; sgd.local_state=keep"};
+        "job.workers=6; block.workers=2; train.epochs=7",
+        "job.workers=6; block.workers=2; train.strategy=ssgd",
+        "job.workers=6; block.workers=2; sgd.local_state=keep"};
 
     (void)state;
-    digits_pack("few", 1000, NULL); /* at most 3 units */
     FOR_EACH (i, settings)
         if (i == 0 || !short_tests())
             assert_same_on_all_ranks(settings[i]);
+}
+
+/* At most 3 units for 6 workers. */
+static void test_parts_of_units_have_one_result_on_any_ranks(void **state)
+{
+    (void)state;
+    digits_pack("few", 1000, NULL);
+    assert_same_on_all_ranks("data.train=few; job.workers=6");
+    assert_same_on_all_ranks("data.train=few; job.workers=6; job.sum=exact; "
+                             "augment.time_masks=2; augment.time_width=5");
 }
 
 static void test_more_ranks_than_workers_are_rejected(void **state)
@@ -532,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_other_settings_are_other_models),
         cmocka_unit_test(test_threads_beyond_cores_are_logged),
         cmocka_unit_test(test_workers_without_data_do_not_block_others),
+        cmocka_unit_test(test_parts_of_units_have_one_result_on_any_ranks),
         cmocka_unit_test(test_more_ranks_than_workers_are_rejected),
         cmocka_unit_test(test_a_resolved_configuration_trains_the_same_model),
         cmocka_unit_test(test_several_ranks_need_a_number_of_workers),

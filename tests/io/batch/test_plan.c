@@ -598,6 +598,49 @@ static void test_fewer_workers_have_the_shares_of_a_smaller_job(void **state)
     }
 }
 
+/* 100 units of 20 sequences, 200 frames each. */
+static void test_units_are_cut_if_shares_have_fewer_than_four(void **state)
+{
+    static const struct {
+        bm_plan_settings s;
+        int workers;
+        size_t units;
+    } rows[] = {
+        {{.sequences = 1, .frames_per_worker = 1000}, 10, 100},
+        {{.sequences = 1, .frames_per_worker = 500}, 10, 300}, /* 70, 70, 60 */
+        {{.sequences = 1, .steps = 5}, 64, 2000},
+        {{.sequences = 1, .steps = 5}, 1, 100},
+        {{.sequences = 1,
+          .steps = 80,
+          .actives = {.n = 2, .value = {1, 25}, .from = {0, 1}}},
+         25,
+         100},
+        {{.sequences = 1,
+          .sizes = {.n = 2, .value = {80, 16}, .from = {0, 1}},
+          .steps = 80},
+         5,
+         1000},
+    };
+
+    (void)state;
+    FOR_EACH (i, rows) {
+        int32_t counts[100], length = 10;
+        bm_dataset d;
+        bm_plan *p = NULL;
+
+        FOR_EACH (u, counts)
+            counts[u] = 20;
+        d = lengths_make(100, counts, lengths_same, &length);
+        assert_ok(bm_plan_fit(&rows[i].s, &d, rows[i].workers));
+        assert_int_equal(d.n_units, rows[i].units);
+        p = plan_of(&d, &rows[i].s, rows[i].workers, 1, 0);
+        for (int64_t b = 0; b < bm_plan_blocks(p); b++)
+            assert_true(bm_plan_balance(p, b) > 0.7);
+        bm_plan_free(p);
+        lengths_drop(&d);
+    }
+}
+
 static void test_no_sequences_give_no_blocks(void **state)
 {
     const int32_t counts[] = {0, 0};
@@ -654,6 +697,7 @@ int main(void)
         cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
         cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
         cmocka_unit_test(test_fewer_workers_have_the_shares_of_a_smaller_job),
+        cmocka_unit_test(test_units_are_cut_if_shares_have_fewer_than_four),
         cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),
     };

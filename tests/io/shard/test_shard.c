@@ -434,6 +434,65 @@ static void test_an_invalid_sequence_behind_a_full_shard_is_skipped(void **_)
     corpus_remove(directory);
 }
 
+/* The parts of all units, read as they are stored, end to end. */
+static size_t read_packed(bm_dataset *d, char *to)
+{
+    bm_sequences x = {.packed = true};
+    size_t row = CORPUS_D * bm_shard_stored(d->shards[0]).bytes, n = 0;
+
+    for (size_t u = 0; u < d->n_units; u++) {
+        size_t frames = (size_t)d->units[u].frames;
+
+        assert_ok(bm_dataset_read(d, u, &x));
+        memcpy(to + n, x.x, frames * row);
+        n += frames * row;
+    }
+    bm_sequences_free(&x);
+    return n;
+}
+
+static void test_parts_of_units_hold_the_same_sequences(void **_)
+{
+    static const int64_t frames[] = {1, 30, 1000000};
+
+    (void)_;
+    FOR_EACH (k, stores)
+        FOR_EACH (i, frames) {
+            char *directory = corpus_directory();
+            corpus c = corpus_make(directory, "set", 50);
+            bm_dataset *whole = NULL, *d = NULL;
+            bool failed = false;
+            char *bytes[2];
+            size_t n = 50 * CORPUS_FRAMES * CORPUS_D * sizeof(float);
+
+            c.settings.store = stores[k];
+            c.settings.unit_frames = 100;
+            corpus_write(&c);
+            assert_ok(bm_dataset_open(&whole, directory));
+            assert_ok(bm_dataset_open(&d, directory));
+            assert_ok(bm_dataset_cut(d, frames[i]));
+            assert_true(corpus_is(d, "set", 50, &failed) && !failed);
+            if (frames[i] == 1) /* empty sequences go with the next one */
+                assert_true(d->n_units > 4 * whole->n_units);
+            if (frames[i] == 1000000)
+                assert_int_equal(d->n_units, whole->n_units);
+            for (size_t u = 0; u + 1 < d->n_units; u++)
+                if (d->units[u].unit == d->units[u + 1].unit)
+                    assert_true(d->units[u].frames >= frames[i]);
+            bytes[0] = zeros(n, 1);
+            bytes[1] = zeros(n, 1);
+            n = read_packed(whole, bytes[0]);
+            assert_int_equal(read_packed(d, bytes[1]), n);
+            assert_memory_equal(bytes[0], bytes[1], n);
+            free(bytes[0]);
+            free(bytes[1]);
+            bm_dataset_close(whole);
+            bm_dataset_close(d);
+            bm_vocab_free((bm_vocab *)c.meta.vocab);
+            corpus_remove(directory);
+        }
+}
+
 static void test_a_writer_that_has_not_finished_leaves_nothing(void **_)
 {
     char *directory = corpus_directory();
@@ -659,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_an_invalid_sequence_is_skipped),
         cmocka_unit_test(
             test_an_invalid_sequence_behind_a_full_shard_is_skipped),
+        cmocka_unit_test(test_parts_of_units_hold_the_same_sequences),
         cmocka_unit_test(test_a_writer_that_has_not_finished_leaves_nothing),
         cmocka_unit_test(test_existing_shards_are_not_mixed_with_new_ones),
         cmocka_unit_test(test_a_full_disk_leaves_no_shard),
