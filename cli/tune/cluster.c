@@ -60,7 +60,7 @@ static bm_status measure_frame(const bm_tuning *t, long seed, double *frame_s,
     return BM_OK;
 }
 
-/* Seconds of an epoch of a job with these settings. */
+/* Seconds of an epoch of a job with these settings, the mean if workers change. */
 static bm_status epoch_of(const bm_tuning *t, bm_tune_job job,
                           const bm_settings *s, double *out)
 {
@@ -71,6 +71,7 @@ static bm_status epoch_of(const bm_tuning *t, bm_tune_job job,
     bm_load load;
     bm_load_source of;
     double frame_s = 0, variation = 0;
+    int n = (int)s->job.workers;
     bm_status status = BM_OK;
 
     /* The first seed's run may go on while another one of trial 0 has ended. */
@@ -84,9 +85,9 @@ static bm_status epoch_of(const bm_tuning *t, bm_tune_job job,
     BM_TRY(status);
     BM_TRY(bm_load_settings(s, t->train, frame_s * r.batch_frames, &load, &of));
     load.variation = variation;
-    load = bm_load_on_cores(&load, network.cores, r.workers);
-    *out = r.epoch_frames / r.workers / r.batch_frames *
-           bm_forecast_step(method_of(s), &load, &x, r.workers);
+    load = bm_load_on_cores(&load, network.cores, n);
+    *out = r.epoch_frames * r.passes / (double)r.epochs / r.batch_frames *
+           bm_forecast_step(method_of(s), &load, &x, n);
     return BM_OK;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 static const char time_constant[] = "time constant", gain[] = "gain";
-static const char warmup[] = "warm-up";
 
 static void assign(bm_assignments *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -105,29 +104,38 @@ static void add_filter(bm_space *s, const bm_regime *r)
               false);
 }
 
+/* A first epoch by a quarter of the workers (docs/tuning.md). */
+static void add_workers(bm_space *s, const bm_settings *set, const bm_regime *r)
+{
+    char growing[BM_AXIS_TEXT];
+    const char *const words[] = {"0", growing};
+
+    if (set->block.workers.value[0] > 0 || r->workers < 4)
+        return;
+    snprintf(growing, sizeof growing, "%d@0 %d@1", r->workers / 4, r->workers);
+    add_words(s, "block.workers", 2, words);
+}
+
 static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     static const char *const states[] = {"reset", "keep"};
-    static const char *const epochs[] = {"0", "0.5", "1"};
     bool many = r->workers > 1;
 
     (void)add(s, "train.rate", set->train.rate / 5, set->train.rate * 5, false);
     if (r->blocks && many) {
         add_steps(s, r);
         add_words(s, "sgd.local_state", 2, states);
+        add_workers(s, set, r);
     }
-    if (r->filtered && !r->renamed && many) {
+    if (r->filtered && !r->renamed && many)
         add_filter(s, r);
-        add_words(s, warmup, 3, epochs);
-    }
 }
 
 bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        const bm_regime *regime)
 {
     *out = (bm_space){.workers = regime->workers,
-                      .batch_frames = regime->batch_frames,
-                      .epoch_frames = regime->epoch_frames};
+                      .batch_frames = regime->batch_frames};
     if (over[strspn(over, " ")] == '\0')
         add_usual(out, set, regime);
     while (over[strspn(over, " ")] != '\0') {
@@ -184,9 +192,6 @@ static double given_on(const bm_axis *a, const bm_config *config,
         return nearest(a, time_constant_of(r));
     if (strcmp(a->name, gain) == 0)
         return nearest(a, gain_of(r));
-    if (strcmp(a->name, warmup) == 0)
-        return nearest(a, (double)set->block.warmup * r->block_frames /
-                              r->epoch_frames);
     if (strcmp(a->name, "block.steps") == 0)
         return nearest(a, round(steps_of(r)));
     if (strcmp(a->name, "bmuf.momentum") == 0)
@@ -222,8 +227,8 @@ static const bm_axis *find(const bm_space *s, const char *name, const double *x,
     return NULL;
 }
 
-/* Momentum, rate and warm-up for the size of a block at x; in a space that has
- * one of these axes, all are. */
+/* Momentum and rate for the size of a block at x; in a space that has one of
+ * these axes, all are. */
 static void derive(const bm_space *s, const double *x, bm_assignments *out)
 {
     double u = 0, block = s->workers * s->batch_frames, eta = 0;
@@ -236,10 +241,6 @@ static void derive(const bm_space *s, const double *x, bm_assignments *out)
     assign(out, "bmuf.momentum=%.4g", eta);
     a = find(s, gain, x, &u);
     assign(out, "bmuf.rate=%.3g", bm_axis_value(a, u) * s->workers * (1 - eta));
-    a = find(s, warmup, x, &u);
-    assign(out, "block.warmup=%.0f",
-           round(strtod(a->words[(int)bm_axis_value(a, u)], NULL) *
-                 s->epoch_frames / block));
 }
 
 static bool is_derived(const bm_axis *a)

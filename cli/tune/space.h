@@ -10,7 +10,7 @@
  *                         bmuf.momentum for any size of a block
  *     gain                zeta / (1 - eta) / N, the steady gain relative to
  *                         that of N workers; gives bmuf.rate
- *     warm-up             epochs; gives block.warmup for any size of a block
+ *     block.workers       all, or a quarter of them in the first epoch
  *     train.rate, sgd.local_state
  *
  * of which a strategy has those that count with it.
@@ -40,7 +40,7 @@ typedef struct bm_space {
     bm_axis axis[BM_SEARCH_AXES];
     size_t n;
     bm_assignments fixed;
-    double workers, batch_frames, epoch_frames; /* for derived settings */
+    double workers, batch_frames; /* for derived settings */
 } bm_space;
 
 /* The axes in the text `over`, or the usual ones if it is empty. `regime`: of

@@ -151,8 +151,9 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
                      .step_s = step_s,
                      .backward_s = step_s * 2 / 3, /* two of three products */
                      .block_steps = bm_gains_of(&what).steps};
-    *of = (bm_load_source){
-        .workers = what.workers, .frames = what.batch_frames, .step_s = step_s};
+    *of = (bm_load_source){.workers = (int)s->job.workers,
+                           .frames = what.batch_frames,
+                           .step_s = step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", s->train.strategy);
     status = count_layers(s->model.net, &out->layers);
 done:

@@ -143,18 +143,18 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     assert_true(has(&a, "bmuf.rate=1"));
     assert_true(has(&a, "train.rate=0.02"));
     assert_true(has(&a, "sgd.local_state=reset")); /* its default */
-    assert_true(has(&a, "block.warmup=0"));
+    assert_true(has(&a, "block.workers=0"));
     for (size_t k = 0; k < s.n; k++) {
         if (strcmp(s.axis[k].name, "block.steps") == 0)
             x[k] = bm_axis_place(&s.axis[k], "40"); /* twice as long */
-        if (strcmp(s.axis[k].name, "warm-up") == 0)
-            x[k] = bm_axis_place(&s.axis[k], "0.5");
+        if (strcmp(s.axis[k].name, "block.workers") == 0)
+            x[k] = bm_axis_place(&s.axis[k], "4@0 16@1");
     }
     bm_space_assign(&s, x, &a);
     eta = value(&a, "bmuf.momentum");
     assert_true(fabs(eta - 0.9375 * 0.9375) < 1e-4);
     assert_true(fabs(value(&a, "bmuf.rate") / (1 - eta) / 16 - 1) < 0.01);
-    assert_true(has(&a, "block.warmup=10")); /* of 20 blocks an epoch */
+    assert_true(has(&a, "block.workers=4@0 16@1"));
 }
 
 static double lowest(const bm_space *s, const char *name)
@@ -192,6 +192,14 @@ static void test_a_strategy_has_the_axes_that_count(void **_)
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 6);
     regime.filtered = false; /* averaging */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 4);
+    set.block.workers = (bm_series){.n = 1, .value = {8}}; /* is kept */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 3);
+    set.block.workers.n = 0;
+    set.block.workers.value[0] = 0;
+    regime.workers = 3;
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 3);
     regime.blocks = false; /* gradients at every step */
