@@ -335,8 +335,8 @@ bm_status bm_audit_verdict(bm_audit *a, bm_position at)
                 "was computed by %s and by %s, and %.0f of %zu weights differ; "
                 "%s. The block is not used, and the last checkpoint is "
                 "unchanged",
-                worker, (long long)at.block, (long long)at.epoch, own.text,
-                ranks > 1 ? other.text : "the same rank again",
+                worker, (long long)at.block + 1, (long long)at.epoch + 1,
+                own.text, ranks > 1 ? other.text : "the same rank again",
                 f[worker].weights, a->params->n, words));
 }
 

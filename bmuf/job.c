@@ -79,8 +79,8 @@ void bm_job_check(const bm_config *config, bm_faults *faults)
     for (int i = 0; i < block.workers.n; i++)
         if (block.workers.value[i] > (double)job.workers)
             bm_config_fault(faults, config, "block", "workers",
-                            "block.workers: %g is more than job.workers = %ld, "
-                            "of which they are",
+                            "block.workers: %g is more than job.workers = %ld; "
+                            "set job.workers to the largest of them",
                             block.workers.value[i], job.workers);
     if (strcmp(job.topology, "auto") != 0 &&
         bm_grid_read(job.topology, (int)job.workers, &grid) != BM_OK)

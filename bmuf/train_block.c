@@ -68,9 +68,10 @@ static bm_status diverged(const bm_trainer *t)
 {
     return BM_FAIL(BM_ERR_NUMERIC,
                    "training has diverged: no result of block %lld of epoch "
-                   "%lld can be used; the last checkpoint is unchanged. Lower "
-                   "train.rate, bmuf.rate or sgd.clip",
-                   (long long)t->at.block, (long long)t->at.epoch);
+                   "%lld can be used; checkpoints are of blocks before it. "
+                   "Lower train.rate, bmuf.rate or sgd.clip, and train with "
+                   "another --out, also --from RUN@EPOCH of this one",
+                   (long long)t->at.block + 1, (long long)t->at.epoch + 1);
 }
 
 /* ---- what all blocks do -------------------------------------------------- */
@@ -386,8 +387,8 @@ static void add_up(const bm_trainer *t, bm_block_report *out)
             if (bm_comm_rank(t->comm) == 0)
                 bm_log(BM_WARNING,
                        "worker %d is left out of block %lld of epoch %lld: %s",
-                       k, (long long)t->at.block, (long long)t->at.epoch,
-                       why[(int)of_k->bad]);
+                       k, (long long)t->at.block + 1,
+                       (long long)t->at.epoch + 1, why[(int)of_k->bad]);
             continue;
         }
         out->samples += of_k->samples;

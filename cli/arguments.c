@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 
+#include "cli/habits.h"
 #include "core/words.h"
 
 #include <ctype.h>
@@ -64,24 +65,48 @@ static const bm_flag *find_letter(const bm_verb *verb, char letter)
     return NULL;
 }
 
+/* out [room] <- the option that is nearest to `name`, or begins as it does. */
+static bool nearest(const bm_verb *verb, const char *name, char *out,
+                    size_t room)
+{
+    const bm_flag *lists[] = {verb->flags, bm_common_flags};
+    char all[1024] = "";
+
+    for (size_t i = 0; i < 2; i++)
+        for (const bm_flag *f = lists[i]; f->name != NULL; f++)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s ",
+                     f->name);
+    if (bm_nearest_word(name, all, out, room))
+        return true;
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        if (strlen(f->name) >= 3 &&
+            strncmp(name, f->name, strlen(f->name)) == 0) {
+            snprintf(out, room, "%s", f->name);
+            return true;
+        }
+    return false;
+}
+
+/* `word` is an option that the verb does not have. */
 static bm_status unknown(const bm_verb *verb, const char *word)
 {
-    char list[1024] = "", name[64], near[64] = "";
+    char option[64], near[64], hint[200] = "";
+    const char *name = option + 2, *instead = NULL;
 
-    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
-                 f->name);
-    for (const bm_flag *f = bm_common_flags; f->name != NULL; f++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s ",
-                 f->name);
-    if (word[1] == '-') { /* a single letter is close to every word */
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="),
-                 word + 2);
-        bm_nearest_word(name, list, near, sizeof near);
-    }
-    return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s%s; see bmuf %s --help",
-                   verb->name, word, near[0] ? "; did you mean --" : "", near,
-                   verb->name);
+    snprintf(option, sizeof option, "%.*s", (int)strcspn(word, "="), word);
+    instead = bm_habit_option(verb->name, option);
+    if (instead != NULL)
+        snprintf(hint, sizeof hint, "; %s", instead);
+    else if (option[1] != '-') /* a single letter is close to every word */
+        ;
+    else if (find(verb, "set", 3) != NULL &&
+             bm_habit_setting(name, strcmp(verb->name, "pack") == 0, near,
+                              sizeof near))
+        snprintf(hint, sizeof hint, "; did you mean --set %s=VALUE", near);
+    else if (nearest(verb, name, near, sizeof near))
+        snprintf(hint, sizeof hint, "; did you mean --%s", near);
+    return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s; see bmuf %s --help",
+                   verb->name, word, hint, verb->name);
 }
 
 static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
@@ -107,7 +132,7 @@ static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
     const bm_flag *f =
         is_long ? find(a->verb, name, n) : find_letter(a->verb, name[0]);
 
-    if (f == NULL)
+    if (f == NULL || bm_habit_option(a->verb->name, word) != NULL)
         return unknown(a->verb, word);
     if (name[n] != '\0')
         value = name + n + (name[n] == '=');

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BM_ONE(name) 1 +
 
@@ -373,14 +374,14 @@ bm_status bm_settings_filter(const bm_settings *s, double epochs,
  * config.ini has it. */
 static bm_status set_derived(bm_config *config, const char *name, long value)
 {
-    char text[80], section[16] = "";
+    char text[24], section[16] = "";
     size_t n = strcspn(name, ".");
 
     memcpy(section, name, n);
     if (value == 0 || bm_config_text(config, section, name + n + 1) != NULL)
         return BM_OK;
-    snprintf(text, sizeof text, "%s=%ld", name, value);
-    return bm_config_set(config, text);
+    snprintf(text, sizeof text, "%ld", value);
+    return bm_config_derive(config, section, name + n + 1, text);
 }
 
 /* Sets "section.key=value" where the setting was not given. */
@@ -394,7 +395,7 @@ static bm_status set_default(bm_config *config, const char *assignment)
     memcpy(key, assignment + dot + 1, end - dot - 1);
     if (bm_config_text(config, section, key) != NULL)
         return BM_OK;
-    return bm_config_set(config, assignment);
+    return bm_config_derive(config, section, key, assignment + end + 1);
 }
 
 /* More workers than a few, N: short blocks, as models of many workers drift
@@ -469,6 +470,15 @@ static bm_status set_from(const bm_arguments *a, bm_config *config)
     return bm_config_set(config, text);
 }
 
+/* `path` is a configuration, or a run, which has one. */
+static bm_status read_file(bm_config *config, const char *path)
+{
+    char own[4200];
+
+    snprintf(own, sizeof own, "%s/config.ini", path);
+    return bm_config_read(config, access(own, F_OK) == 0 ? own : path);
+}
+
 bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
                                 const char *const *more, bm_config **config,
                                 bm_settings *out)
@@ -478,7 +488,7 @@ bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
 
     BM_TRY_DONE(bm_config_new(&c));
     if (path != NULL)
-        BM_TRY_DONE(bm_config_read(c, path));
+        BM_TRY_DONE(read_file(c, path));
     BM_TRY_DONE(bm_arguments_set(a, c));
     for (; *more != NULL; more++)
         BM_TRY_DONE(bm_config_set(c, *more));

@@ -47,7 +47,7 @@ const bm_section *bm_train_sections(void);
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*
- * Reads the file `path` (may be NULL) and every --set, checks all settings and
+ * Reads the file `path`, or that of the run `path` (may be NULL), and every --set, checks all settings and
  * fills *out, which borrows texts of *config. Free *config with bm_config_free.
  * Fails with BM_ERR_CONFIG and a message that lists all invalid settings, with
  * BM_ERR_MISSING or BM_ERR_IO if the file cannot be read, with BM_ERR_ARG if a

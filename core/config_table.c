@@ -169,7 +169,8 @@ static void check_option(bm_faults *f, const bm_config *config,
                                         "a number",
                                         "yes or no",
                                         "a number or auto",
-                                        "a number or VALUE@EPOCH ..",
+                                        "a number, or VALUE@EPOCH .. with "
+                                        "epochs that rise from 0",
                                         "text",
                                         "one of"};
     const bm_entry *e = bm_config_find(config, section, o->key);

@@ -1,5 +1,6 @@
 /* options.c - bmuf options: prints settings, from their tables. */
 #include "cli/conditions.h"
+#include "cli/habits.h"
 #include "cli/help/setting_text.h"
 #include "cli/json_output.h"
 #include "cli/verbs.h"
@@ -74,6 +75,11 @@ static bm_status report_unknown(const char *word)
     char near[64] = "";
     bm_setting_group g;
 
+    if (bm_habit_setting(word, false, near, sizeof near) ||
+        bm_habit_setting(word, true, near, sizeof near))
+        return BM_FAIL(BM_ERR_ARG,
+                       "there is no section or setting '%s'; did you mean %s?",
+                       word, near);
     names[0] = '\0';
     for (size_t i = 0; bm_setting_group_at(i, &g); i++)
         for (const bm_section *s = g.sections; s->name != NULL; s++) {

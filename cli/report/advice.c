@@ -33,6 +33,7 @@ typedef enum rule {
     RULE_LOCAL_MOMENTUM,
     RULE_BALANCE,
     RULE_DILOCO,
+    RULE_WARMUP,
 } rule;
 
 typedef struct listener {
@@ -313,6 +314,16 @@ static void advise_on_diloco(listener *l, const bm_regime *s)
              "moments; set sgd.local_state = keep");
 }
 
+static void advise_on_schedule(listener *l, const bm_regime *s)
+{
+    if (s->warmup >= (double)s->epochs && s->warmup > 0)
+        warn(l, RULE_WARMUP,
+             "schedule.warmup = %g epochs is not shorter than training, %ld: "
+             "the learning rate does not reach train.rate; it is given in "
+             "epochs, not in steps",
+             s->warmup, s->epochs);
+}
+
 unsigned bm_advise(const bm_regime *s,
                    void (*report)(void *self, const char *text), void *self)
 {
@@ -320,8 +331,9 @@ unsigned bm_advise(const bm_regime *s,
     bm_gains g = bm_gains_of(s);
     int n = 0;
 
+    advise_on_schedule(&l, s);
     if (!s->blocks)
-        return 0;
+        return l.rules;
     n = advise_on_blocks(&l, s, &g);
     if (s->filtered)
         n += advise_on_momentum(&l, s, &g);

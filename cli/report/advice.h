@@ -36,6 +36,7 @@ typedef struct bm_regime {
     double balance; /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
     long epochs;
+    double warmup; /* epochs in which the learning rate rises */
     double passes; /* epochs of data that each worker learns from in all */
 } bm_regime;
 

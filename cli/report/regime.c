@@ -93,7 +93,8 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                     : s->block.steps.value[0] > 0      ? BM_BLOCK_BY_STEPS
                                                        : BM_BLOCK_BY_WORKER,
         .balance = balance_of(plan),
-        .epochs = epochs};
+        .epochs = epochs,
+        .warmup = s->schedule.warmup};
     for (long e = 0; e < epochs; e++)
         out->passes += 1. / bm_block_workers(&s->block, e, n);
     return BM_OK;

@@ -41,7 +41,8 @@ static bm_status check_ownership(const bm_run *run)
     return BM_OK;
 }
 
-/* [tune] is none of this run's. */
+/* [tune] is none of this run's. The data may lie elsewhere: a checkpoint knows
+ * their contents. */
 static bool may_change(const char *section, const char *key)
 {
     char name[100];
@@ -50,7 +51,8 @@ static bool may_change(const char *section, const char *key)
     return strcmp(section, "tune") == 0 ||
            bm_is_word_of(name, "train.epochs train.keep train.keep_every "
                                "train.keep_best train.checkpoint_every "
-                               "train.checkpoint_copies data.test job.threads "
+                               "train.checkpoint_copies data.train data.dev "
+                               "data.test job.threads "
                                "job.bind job.exchange job.trace job.metrics "
                                "job.tensorboard job.audit job.start_limit "
                                "job.hang_limit job.hang_factor");
@@ -85,7 +87,8 @@ static void warn_of_change(const bm_config *now, const char *key,
                "train.epochs was %s, now %s: the learning rate jumps to the "
                "%s of the new length; train anew for the model of a run "
                "that had this length from the start",
-               was, is, schedule.kind);
+               strcmp(was, "0") == 0 ? "not set" : was,
+               strcmp(is, "0") == 0 ? "not set" : is, schedule.kind);
 }
 
 typedef struct comparison {
@@ -109,7 +112,10 @@ static void take(void *self, const char *section, const bm_option *o,
     }
     c->differing++;
     snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
-             "\n  %s.%s: was %s, now %s", section, o->key, was, is);
+             "\n  %s.%s: was %s, now %s%s", section, o->key, was, is,
+             strcmp(bm_config_origin(c->now, section, o->key), "default") == 0
+                 ? ", the default"
+                 : "");
 }
 
 /* The settings in which `then`, which is changed, differs from now. */
@@ -161,22 +167,33 @@ done:
     return status;
 }
 
-/* The number of `start` events in the journal. */
-static int attempts(const char *path)
+/* The number of events of a kind in the journal. */
+static int count_events(const char *path, const char *kind)
 {
     FILE *file = NULL;
-    char line[256];
+    char line[256], begin[64];
     int n = 0;
     bool whole = true; /* the next text begins a line */
 
     if (bm_file_open_stream(&file, path) != BM_OK)
         return 0; /* most often it does not exist yet */
+    snprintf(begin, sizeof begin, "{\"event\":\"%s\"", kind);
     while (fgets(line, sizeof line, file) != NULL) {
-        n += whole && strncmp(line, "{\"event\":\"start\"", 16) == 0;
+        n += whole && strncmp(line, begin, strlen(begin)) == 0;
         whole = strchr(line, '\n') != NULL;
     }
     fclose(file);
     return n;
+}
+
+/* Whether the run has no block yet, so that other settings lose nothing. */
+static bool is_fresh(const bm_run *run)
+{
+    bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
+
+    return !exists(run->config_path) ||
+           (bm_run_list(run, any, BM_CHECKPOINT_PATHS) == 0 &&
+            count_events(run->journal_path, "block") == 0);
 }
 
 static bm_status open_copy(const char *directory, int *lock)
@@ -216,7 +233,8 @@ static bm_status claim(bm_run *run)
 
 static bm_status begin_attempt(const bm_run *run, char own[BM_FENCE_ROOM])
 {
-    return bm_fence_begin(run->directory, 1 + attempts(run->journal_path), own);
+    return bm_fence_begin(run->directory,
+                          1 + count_events(run->journal_path, "start"), own);
 }
 
 /* A supervisor has locked the directory and begun the attempt. */
@@ -237,12 +255,11 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     BM_TRY(join_attempt(run));
     bm_fence_join(run->directory, run->own);
     BM_TRY(bm_fence_check());
-    run->fresh = !exists(run->config_path);
+    run->fresh = is_fresh(run);
     if (!run->fresh)
         BM_TRY(compare_run(run, config));
     BM_TRY(bm_file_make_directory(run->checkpoints));
     BM_TRY(open_copies(run));
-    BM_TRY(bm_settings_write(config, run->config_path));
     BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
     bm_log_journal(run->journal);
     return BM_OK;
@@ -328,7 +345,7 @@ bm_status bm_run_check(const char *directory, const bm_config *config)
     if (!exists(directory))
         return BM_OK;
     BM_TRY(check_ownership(&run));
-    return exists(run.config_path) ? compare_run(&run, config) : BM_OK;
+    return is_fresh(&run) ? BM_OK : compare_run(&run, config);
 }
 
 /* ---- checkpoints --------------------------------------------------------- */
@@ -426,6 +443,31 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
     run->attempt = bm_fence_number(run->own);
     bm_fence_join(directory, run->own);
     return BM_OK;
+}
+
+bool bm_run_of(const char *config, char *directory, size_t room)
+{
+    static const char name[] = "config.ini";
+    size_t n = strlen(config);
+    char journal[2200];
+
+    snprintf(directory, room, "%s", config);
+    if (strcmp(config, name) == 0)
+        snprintf(directory, room, ".");
+    else if (n < room && bm_ends_with(config, "/config.ini"))
+        directory[n - sizeof name] = '\0';
+    snprintf(journal, sizeof journal, "%s/journal.jsonl", directory);
+    return exists(journal);
+}
+
+bm_status bm_run_begin(const bm_run *run, bm_comm *comm,
+                       const bm_config *config)
+{
+    bm_status status = BM_OK;
+
+    if (bm_comm_rank(comm) == 0)
+        status = bm_settings_write(config, run->config_path);
+    return bm_comm_agree(comm, status);
 }
 
 bm_status bm_run_claim(const char *directory, int *lock)

@@ -18,7 +18,7 @@ typedef struct bm_run {
     char copies[BM_CHECKPOINT_PATHS - 1][2100]; /* train.checkpoint_copies */
     int n_copies;
     int copy_locks[BM_CHECKPOINT_PATHS - 1]; /* rank 0: file descriptors */
-    bool fresh;                              /* a new run, nothing to resume */
+    bool fresh;                              /* no block is done yet */
     int attempt;             /* 1, 2, ..: how often the run was started */
     char own[BM_FENCE_ROOM]; /* the text of the attempt, of fence.h */
     int lock;                /* rank 0, without a supervisor: file descriptor */
@@ -27,7 +27,7 @@ typedef struct bm_run {
 
 /*
  * *Collective*; rank 0 does the work. Creates the directory, or opens an
- * existing run to resume it. job.device and job.precision must be resolved, not
+ * existing run to resume it; bm_run_begin follows. job.device and job.precision must be resolved, not
  * `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
  * use by another job or holds files but no run; with BM_ERR_CONFIG if the run
  * was started with other settings, which the message lists (those of
@@ -39,6 +39,15 @@ typedef struct bm_run {
 BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);
 void bm_run_close(bm_run *run);
+
+/* *Collective*. Rank 0 writes config.ini, by which the directory becomes this
+ * run's: call it when nothing else can be refused. Fails as bm_file_write. */
+BM_CHECKED bm_status bm_run_begin(const bm_run *run, bm_comm *comm,
+                                  const bm_config *config);
+
+/* directory [room] <- the run that CONFIG is, or whose config.ini it is; false:
+ * it is none's. */
+bool bm_run_of(const char *config, char *directory, size_t room);
 
 /* For a supervisor: creates the directory and locks it, until close(*lock);
  * begins the next attempt, whose ranks find its text in BM_FENCE_ATTEMPT. Fail

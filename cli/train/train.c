@@ -142,7 +142,7 @@ static bm_status train_block(bm_training *t)
         return BM_FAIL(BM_ERR_FORMAT,
                        "nothing in block %lld of epoch %lld can be learned "
                        "from: %s; look at the data with bmuf check",
-                       (long long)r.at.block, (long long)r.at.epoch,
+                       (long long)r.at.block + 1, (long long)r.at.epoch + 1,
                        passed.frames > 0
                            ? "all sequences have more labels than model.net "
                              "leaves frames"
@@ -312,11 +312,19 @@ static bm_status work(bm_training *t)
     }
     if (t->origin.branches)
         BM_TRY(bm_training_branch(t));
+    if (t->epochs > t->n_epochs)
+        return bm_comm_agree(
+            t->comm,
+            BM_FAIL(BM_ERR_CONFIG,
+                    "%s has %lld epochs, train.epochs = %ld is fewer; "
+                    "give another --out to train so few",
+                    t->run->directory, (long long)t->epochs, t->n_epochs));
     if (over(t))
         bm_log(BM_NOTE,
                "%s is complete, nothing to train; to continue it, increase "
                "train.epochs",
                t->run->directory);
+    BM_TRY(bm_run_begin(t->run, t->comm, t->config));
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,
                                                     t->run->journal)));
@@ -397,6 +405,7 @@ static bm_status dry_run(const bm_arguments *a, bm_settings *set,
 static bm_status train(const bm_arguments *a)
 {
     const char *out = bm_argument(a, "out");
+    char own[2048];
     bm_settings set;
     bm_config *config = NULL;
     bm_comm *comm = NULL;
@@ -406,7 +415,7 @@ static bm_status train(const bm_arguments *a)
     bm_status status = BM_OK;
 
     if (out == NULL)
-        out = "run";
+        out = bm_run_of(a->nouns[0], own, sizeof own) ? own : "run";
     /* Reports invalid settings before mpirun starts. */
     BM_TRY(bm_argument_number(a, "until", 0, 1, 1000000, &until));
     BM_TRY(bm_argument_number(a, "max-restarts", 100, 0, 1000000,
@@ -433,7 +442,8 @@ done:
 }
 
 static const bm_flag flags[] = {
-    {"out", "RUN", "directory of the run; default: run", 'o', false},
+    {"out", "RUN", "directory of the run; default: run, or CONFIG if it is one",
+     'o', false},
     BM_ALLOCATION_FLAGS,
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"from", "RUN[@EPOCH]",
@@ -453,10 +463,11 @@ static const bm_flag flags[] = {
 
 const bm_verb bm_verb_train = {
     .name = "train",
-    .nouns = "CONFIG",
+    .nouns = "CONFIG|RUN",
     .help = "train a recogniser, or resume a run",
     .text = "  bmuf train my.ini --out run/1 -n 4\n"
             "  bmuf train my.ini --out run/1 -n 16 --hosts a:8,b:8\n"
+            "  bmuf train run/1 --set train.epochs=60\n"
             "  mpirun -np 16 bmuf train my.ini --out run/1\n"
             "  bmuf train new.ini --from run/1@10 --out run/2\n\n"
             "CONFIG is a text file. It needs data and a network:\n"
@@ -468,11 +479,11 @@ const bm_verb bm_verb_train = {
             "and with -n a number of workers, of which ranks carry some each:\n"
             "  [job]\n"
             "  workers = 16\n\n"
-            "The same command on the same directory resumes the run from its "
-            "last checkpoint,\nalso on another number of ranks. On SIGTERM or "
-            "Ctrl-C it finishes the block,\nwrites a checkpoint and exits with "
-            "75; a second signal kills it. bmuf options\nlists the "
-            "settings.\n\n"
+            "The same command on the same directory, or bmuf train RUN, "
+            "resumes the run from\nits last checkpoint, also on another "
+            "number of ranks. On SIGTERM or Ctrl-C it\nfinishes the block, "
+            "writes a checkpoint and exits with 75; a second signal kills\n"
+            "it. bmuf options lists the settings.\n\n"
             "--from starts a new run from another one, whose settings may "
             "differ. It is\nresumed as any run, and does not need the other "
             "one again.\n\n"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { DEEPEST = 16 }; /* folders within each other; links may be circular */
 
@@ -119,7 +120,13 @@ static void log_folder(const bm_sound_folder *f, const char *path,
 bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
                                const char *setting, long rate)
 {
-    BM_TRY(walk(f, path, 0));
+    bm_status status = walk(f, path, 0);
+
+    if (status == BM_ERR_MISSING && f->n == 0)
+        return BM_FAIL(status, "%s = %s: %s", setting, path,
+                       access(path, F_OK) != 0 ? "there is no such folder"
+                                               : bm_last_message());
+    BM_TRY(status);
     if (f->n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s = %s: there is no recording in this folder", setting,

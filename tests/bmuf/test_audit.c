@@ -201,7 +201,7 @@ static void test_a_flipped_bit_is_found_and_its_rank_is_named(void **state)
                     run_with_fault(comm, ways[i], rank, worker, false),
                     BM_ERR_DEVICE);
                 snprintf(words, sizeof words,
-                         "share of worker %d in block 1 of epoch 0", worker);
+                         "share of worker %d in block 2 of epoch 1", worker);
                 assert_says(words);
                 assert_says(" of 2500 weights differ");
                 snprintf(words, sizeof words, "computed again, rank %d on host",

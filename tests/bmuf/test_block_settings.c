@@ -129,8 +129,10 @@ static void test_workers_may_change_between_epochs(void **state)
         const char *settings[4], *says;
     } faults[] = {
         {{"job.workers=8", "block.workers=4@0 16@1"}, "16 is more than"},
-        {{"block.workers=2"}, "job.workers = 1,"},
+        {{"block.workers=2"}, "job.workers = 1;"},
         {{"job.workers=8", "block.workers=4@0 8@0.5"}, "whole epochs"},
+        {{"job.workers=8", "block.workers=4@1 8@2"}, "that rise from 0"},
+        {{"job.workers=8", "block.workers=4@0 8@0"}, "that rise from 0"},
         {{"job.workers=8", "block.workers=4@0 0@1"}, "has 0 in some blocks"},
         {{"job.workers=8", "block.workers=2.5"}, "is not a whole number"},
         {{"job.workers=8",

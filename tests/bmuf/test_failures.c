@@ -151,7 +151,7 @@ static void test_loss_that_is_not_finite_ends_training_by_steps(void **state)
             assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
         assert_int_equal(bm_trainer_block(j.trainer, 0.25, &report),
                          BM_ERR_NUMERIC);
-        assert_non_null(strstr(bm_last_error(), "block 2 of epoch 0"));
+        assert_non_null(strstr(bm_last_error(), "block 3 of epoch 1"));
         close_job(&j);
     }
 }

@@ -139,7 +139,7 @@ static void test_far_words_get_no_suggestion(void **_)
     outcome outcomes[] = {
         BMUF("decode"),
         BMUF("forward"),
-        BMUF("train", "x", "--learning-rate"),
+        BMUF("train", "x", "--beam-width"),
         BMUF("options", "xyzzy"),
         BMUF("train", "tiny.ini", "--set", "train.beam_width=3"),
         BMUF("train", "tiny.ini", "--set", "decoder.beam=3")};
@@ -289,7 +289,30 @@ static void test_unknown_words_suggest_the_nearest(void **_)
                  "bmuf train --help");
     assert_fails(BMUF("eval", "m", "d", "-x"), 64,
                  "eval: ", "unknown option -x");
+    assert_fails(BMUF("train", "tiny.ini", "--output", "x"), 64,
+                 "did you mean --out;");
     assert_fails(BMUF("-q", "train"), 64, "-q: options come after the verb");
+}
+
+static void test_names_of_other_programs_are_known(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("train", "tiny.ini", "-np", "4"), 64,
+                 "unknown option -np; give -n N");
+    assert_fails(BMUF("train", "tiny.ini", "--lr", "0.1"), 64,
+                 "did you mean --set train.rate=VALUE");
+    assert_fails(BMUF("train", "tiny.ini", "--train.epochs=3"), 64,
+                 "did you mean --set train.epochs=VALUE");
+    assert_fails(BMUF("train", "--config", "tiny.ini"), 64,
+                 "CONFIG is given without an option");
+    assert_fails(BMUF("train", "tiny.ini", "--resume"), 64,
+                 "the same --out resumes the run");
+    assert_fails(BMUF("pack", "--audio", "a", "--out", "b", "--n-mels", "80"),
+                 64, "did you mean --set features.mels=VALUE");
+    assert_fails(BMUF("options", "train.lr"), 64, "did you mean train.rate?");
+    /* a key of several sections */
+    assert_fails(BMUF("train", "tiny.ini", "--momentum", "0"), 64,
+                 "unknown option --momentum; see");
 }
 
 static void test_nouns_are_counted(void **_)
@@ -659,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_manual_pages_have_all_verbs_options_and_settings),
         cmocka_unit_test(test_manual_pages_are_written_to_a_directory),
         cmocka_unit_test(test_unknown_words_suggest_the_nearest),
+        cmocka_unit_test(test_names_of_other_programs_are_known),
         cmocka_unit_test(test_nouns_are_counted),
         cmocka_unit_test(test_values_of_options_are_checked),
         cmocka_unit_test(test_options_have_several_spellings),

@@ -274,6 +274,21 @@ static void test_too_few_steps_for_local_momentum_warn(void **_)
 }
 
 /* Douillard et al.: AdamW as the local update; workers keep its moments. */
+/* ESPnet counts warm-up in steps. */
+static void test_a_warm_up_as_long_as_training_warns(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.warmup = 9.5;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.warmup = 10;
+    assert_warns(&s, "schedule.warmup = 10 epochs is not shorter");
+    s.blocks = false; /* strategy ssgd, for one */
+    s.warmup = 15000;
+    assert_warns(&s, "given in epochs, not in steps");
+}
+
 static void test_diloco_without_adam_warns(void **_)
 {
     bm_regime s = sensible();
@@ -471,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_a_steady_gain_above_the_workers_warns),
         cmocka_unit_test(test_a_time_constant_longer_than_an_epoch_warns),
         cmocka_unit_test(test_too_few_steps_for_local_momentum_warn),
+        cmocka_unit_test(test_a_warm_up_as_long_as_training_warns),
         cmocka_unit_test(test_diloco_without_adam_warns),
         cmocka_unit_test(test_uneven_shares_warn),
         cmocka_unit_test(test_one_block_per_epoch_warns),

@@ -157,7 +157,7 @@ static void test_explain_opens_what_changes_recordings(void **_)
                        "dB)\n");
     assert_fails(BMUF("explain", "tiny.ini", "--set", "data.train=kept",
                       "--set", "augment.reverb=no/folder"),
-                 66, "no/folder: No such file or directory");
+                 66, "augment.reverb = no/folder: there is no such folder");
     assert_fails(BMUF("explain", "tiny.ini", "--set", "augment.reverb=made"),
                  78, "augment.reverb = made changes recordings, but train/",
                  "shard.samples=yes");

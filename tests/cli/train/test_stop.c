@@ -330,6 +330,8 @@ static void test_a_second_signal_stops_at_once(void **state)
 
 /* ---- finished or changed runs ------------------------------------------- */
 
+#define CONSTANT "schedule.kind=constant"
+
 static void test_a_finished_run_is_not_changed(void **state)
 {
     program p;
@@ -378,7 +380,8 @@ static void test_changed_settings_are_rejected_by_name(void **state)
         train(&p, "done", ranks,
               "train.rate=0.5; job.workers=5; sgd.clip=7; train.epochs=9");
         assert_ended(&p, 78);
-        assert_said(&p, "train.rate: was 0.02, now 0.5");
+        assert_said(&p, "train.rate: was 0.02, now 0.5\n");
+        assert_said(&p, "sgd.momentum: was 0.9, now 0, the default");
         assert_said(&p, "job.workers: was 4, now 5");
         assert_said(&p, "sgd.clip: was 5, now 7");
         assert_not_said(&p, "train.epochs:");
@@ -420,8 +423,81 @@ static void test_changed_data_are_rejected(void **state)
         assert_int_equal(times_said(&p, "bmuf: "), 1);
     }
     train(&p, "done", 1, "data.train=train");
+    assert_ended(&p, 0); /* as data had them */
+}
+
+/* Another disk, or another spelling of a path. */
+static void test_data_may_move(void **state)
+{
+    char old[200];
+    program p;
+
+    (void)state;
+    remove_run("data");
+    digits_pack("data", 60, NULL);
+    run_straight("long", "data.train=data; train.epochs=4; " CONSTANT);
+    run_straight("short", "data.train=data; train.epochs=2; " CONSTANT);
+    snprintf(old, sizeof old, "%s", in_folder("data"));
+    remove_run("elsewhere");
+    assert_int_equal(rename(old, in_folder("elsewhere")), 0);
+    train(&p, "short", 2, "data.train=./elsewhere/; train.epochs=4; " CONSTANT);
+    assert_ended(&p, 0);
+    assert_same_model("long", "short");
+}
+
+static void test_a_run_is_resumed_by_its_name(void **state)
+{
+    program p;
+
+    (void)state;
+    run_straight("long", "train.epochs=4; " CONSTANT);
+    run_straight("short", "train.epochs=2; " CONSTANT);
+    copy_run("short", "other");
+    RUN_PROGRAM(&p, "train", "short", "--set", "train.epochs=4");
+    assert_ended(&p, 0);
+    assert_same_model("long", "short");
+    RUN_PROGRAM(&p, "train", "other/config.ini", "--set", "train.epochs=4");
+    assert_ended(&p, 0);
+    assert_same_model("long", "other");
+}
+
+/* What was refused, or has diverged at once, keeps no folder from a command that
+ * is right. */
+static void test_a_run_without_blocks_takes_other_settings(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("first");
+    train(&p, "first", 1, "augment.reverb=made");
     assert_ended(&p, 78);
-    assert_said(&p, "data.train: was data, now train");
+    assert_said(&p, "shard.samples=yes");
+    train(&p, "first", 1, "sgd.clip=0; train.rate=1000");
+    assert_ended(&p, 76);
+    assert_said(&p, "no result of block 1 of epoch 1");
+    train(&p, "first", 1, "");
+    assert_ended(&p, 0);
+    train(&p, "first", 1, "train.rate=0.5");
+    assert_ended(&p, 78);
+}
+
+static void test_fewer_epochs_than_are_done_are_refused(void **state)
+{
+    size_t size[2];
+    char *config[2];
+    program p;
+
+    (void)state;
+    run_straight("done", "train.epochs=2");
+    config[0] = slurp(in_folder("done/config.ini"), &size[0]);
+    train(&p, "done", 2, "train.epochs=1");
+    assert_ended(&p, 78);
+    assert_said(&p, "done has 2 epochs, train.epochs = 1 is fewer");
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+    config[1] = slurp(in_folder("done/config.ini"), &size[1]);
+    assert_string_equal(config[0], config[1]);
+    free(config[0]);
+    free(config[1]);
 }
 
 int main(void)
@@ -449,6 +525,10 @@ int main(void)
         cmocka_unit_test(test_changed_settings_are_rejected_by_name),
         cmocka_unit_test(test_equal_settings_may_be_written_differently),
         cmocka_unit_test(test_changed_data_are_rejected),
+        cmocka_unit_test(test_data_may_move),
+        cmocka_unit_test(test_a_run_is_resumed_by_its_name),
+        cmocka_unit_test(test_a_run_without_blocks_takes_other_settings),
+        cmocka_unit_test(test_fewer_epochs_than_are_done_are_refused),
     };
 
     return cmocka_run_group_tests_name("stop", tests, digits_set_up,

@@ -1,0 +1,86 @@
+#include "cli/habits.h"
+
+#include "cli/help/setting_text.h"
+#include "core/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Names of settings in PyTorch, torchrun, ESPnet, RETURNN, PyLaia and Kaldi. */
+static const struct {
+    const char *theirs, *ours;
+} settings[] = {
+    {"lr learning_rate base_lr initial_lr", "train.rate"},
+    {"epochs max_epoch max_epochs num_epochs n_epochs", "train.epochs"},
+    {"batch_size train_batch_size", "batch.sequences"},
+    {"batch_bins max_tokens", "batch.frames"},
+    {"accum_grad update_freq accumulate_grad_batches", "batch.accumulate"},
+    {"optim optimizer", "sgd.update"},
+    {"grad_clip clip_grad clip_norm gradient_clip_val", "sgd.clip"},
+    {"l2", "sgd.weight_decay"},
+    {"scheduler lr_scheduler", "schedule.kind"},
+    {"warmup_steps warmup_updates", "schedule.warmup"},
+    {"patience early_stopping_patience", "schedule.stop_after"},
+    {"n_mels num_mel_bins", "features.mels"},
+    {"sample_frequency sample_rate fs", "features.rate"},
+    {"world_size num_workers", "job.workers"},
+};
+
+static const struct {
+    const char *verb; /* NULL: any */
+    const char *option, *instead;
+} options[] = {
+    {NULL, "-np", "give -n N"},
+    {"train", "--resume",
+     "the same command with the same --out resumes the run"},
+    {"train", "--config", "CONFIG is given without an option"},
+    {"train", "--conf", "CONFIG is given without an option"},
+};
+
+static bool take_named(const bm_setting_group *g, const char *word, char *out,
+                       size_t room)
+{
+    int found = 0;
+
+    for (const bm_section *s = g->sections; s->name != NULL; s++)
+        for (const bm_option *o = s->options; o->key != NULL; o++) {
+            char whole[100];
+
+            snprintf(whole, sizeof whole, "%s.%s", s->name, o->key);
+            if (strcmp(word, whole) != 0 && strcmp(word, o->key) != 0)
+                continue;
+            snprintf(out, room, "%s", whole);
+            found++;
+        }
+    if (found != 1)
+        out[0] = '\0';
+    return found == 1;
+}
+
+bool bm_habit_setting(const char *word, bool pack, char *out, size_t room)
+{
+    char name[100];
+    bm_setting_group g;
+
+    snprintf(name, sizeof name, "%s", word);
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        if (bm_is_word_of(name + (strncmp(name, "train.", 6) == 0 ? 6 : 0),
+                          settings[i].theirs))
+            snprintf(name, sizeof name, "%s", settings[i].ours);
+    out[0] = '\0';
+    for (size_t i = 0; bm_setting_group_at(i, &g); i++)
+        if (g.pack == pack && take_named(&g, name, out, room))
+            return true;
+    return false;
+}
+
+const char *bm_habit_option(const char *verb, const char *option)
+{
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (strcmp(option, options[i].option) == 0 &&
+            (options[i].verb == NULL || strcmp(verb, options[i].verb) == 0))
+            return options[i].instead;
+    return NULL;
+}
