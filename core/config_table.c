@@ -165,14 +165,15 @@ static bool within_bounds(const bm_option *o, const value *v)
 static void check_option(bm_faults *f, const bm_config *config,
                          const char *section, const bm_option *o)
 {
-    static const char *const kinds[] = {"an integer",
-                                        "a number",
-                                        "yes or no",
-                                        "a number or auto",
-                                        "a number, or VALUE@EPOCH .. with "
-                                        "epochs that rise from 0",
-                                        "text",
-                                        "one of"};
+    static const char *const kinds[] = {
+        [BM_INT] = "an integer",
+        [BM_FLOAT] = "a number",
+        [BM_FLAG] = "yes or no",
+        [BM_AUTO] = "a number or auto",
+        [BM_SERIES] = "a number, or VALUE@EPOCH .. with epochs from 0 up",
+        [BM_TEXT] = "text",
+        [BM_CHOICE] = "one of",
+    };
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : "default";
