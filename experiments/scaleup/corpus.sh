@@ -1,6 +1,6 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # the variables are for those who read this file
 # Sets config, train, dev and test of the corpus $corpus, and budget, the epochs of a
-# search: four times those of a run; and `also`, settings of all methods.
+# search: about four times those of a run; and `also`, settings of all methods.
 # $corpus is strings and its variants, as strings-120000; lectaurep, an4, so762; or
 # made speech, as digits-10h. Different amounts of the same corpus have one test set.
 also=
