@@ -53,9 +53,9 @@ static void test_explain_says_if_mini_batches_are_few_for_many_workers(void **_)
         bool few;
     } rows[] = {{"job.workers=16", "train.epochs=7", true},
                 {"job.workers=8", "train.epochs=7", false},
-                /* 42 / 16 mini-batches of one in an epoch: 9,975, 10,500 */
-                {"job.workers=16", "train.epochs=3800", true},
-                {"job.workers=16", "train.epochs=4000", false}};
+                /* 42 / 16 mini-batches of one in an epoch: 19,950, 20,475 */
+                {"job.workers=16", "train.epochs=7600", true},
+                {"job.workers=16", "train.epochs=7800", false}};
 
     (void)_;
     FOR_EACH (i, rows) {
