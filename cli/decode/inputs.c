@@ -65,6 +65,7 @@ static bm_status blame(bm_status status, bm_input *out)
         return status;
     free(out->fault);
     out->fault = strdup(bm_last_message());
+    out->status = status;
     return out->fault != NULL ? BM_OK
                               : BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
 }
@@ -460,6 +461,7 @@ static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
         status = open_folder(s);
     else
         status = open_file(s, &single);
+    out->whole = true;
     if (single) {
         *there = true;
         return name_file(out, s->name, last_name(s->name));
@@ -497,8 +499,8 @@ bm_status bm_inputs_next(bm_inputs *s, const atomic_bool *stop, bm_input *out,
 {
     bm_status status = BM_OK;
 
-    *out = (bm_input){.unit = bm_inputs_unit(s->t)};
     for (;;) {
+        *out = (bm_input){.unit = bm_inputs_unit(s->t)};
         status = next_there(s, stop, out, there);
         if (status != BM_OK || *there)
             break;
