@@ -394,6 +394,29 @@ static void test_manifests_are_aligned_as_their_sets(void **state)
                  "pack it to align it with -n");
 }
 
+/* Results and messages of one file are in the order in which they were made. */
+static void test_a_message_comes_behind_the_results_before_it(void **state)
+{
+    static const char script[] = "\"$0\" align run test >both 2>&1";
+    const char *last = NULL;
+    char *both = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_code(
+        command_run(&(command){
+            .program = "sh",
+            .words = (const char *const[]){"-c", script, bmuf_path(), NULL}}),
+        0);
+    both = slurp(in_folder("both"), &size);
+    assert_true(size > 0 && both[size - 1] == '\n');
+    both[size - 1] = '\0';
+    last = strrchr(both, '\n');
+    assert_non_null(last);
+    assert_says(last, " note r0 aligned ");
+    free(both);
+}
+
 static void test_a_data_directory_of_kaldi_is_aligned(void **state)
 {
     const char *manifest =
@@ -572,6 +595,7 @@ int main(void)
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
+        cmocka_unit_test(test_a_message_comes_behind_the_results_before_it),
         cmocka_unit_test(test_a_data_directory_of_kaldi_is_aligned),
         cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
         cmocka_unit_test(test_targets_are_stored_as_their_set_is),
