@@ -621,7 +621,7 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
         {"story.txt", "story.txt is a text, but none of its first lines"},
         {"bad.jsonl", "bad.jsonl:1: not JSON"},
         {"half.safetensors", "half.safetensors is a safetensors file"},
-        {"other-set", "features made with other settings"},
+        {"other-set", "features.shift_ms is 5.0, there 10.0"},
     };
     const char *words[40] = {"decode", "half.safetensors", "test-0.wav"};
     const char *alone = DECODE("test-0.wav");
