@@ -10,6 +10,7 @@
 #include "core/words.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ typedef struct decoding {
     bool alone;   /* one argument is given */
     size_t decoded, failed;
     double seconds; /* of recordings that were decoded */
+    size_t low;     /* of these, how many have bands that are empty */
+    double lowest;  /* Hz: from where they are, at the least */
 } decoding;
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -225,6 +228,19 @@ static bm_status tell_fault(const decoding *d, const piece *p)
     return BM_OK;
 }
 
+static void count(decoding *d, const piece *p)
+{
+    const bm_transcript *t = p->transcript;
+
+    d->decoded++;
+    if (strcmp(p->input.unit, "s") == 0)
+        d->seconds += t->length;
+    if (t->empty_above <= 0)
+        return;
+    d->lowest =
+        d->low++ == 0 ? t->empty_above : fmin(d->lowest, t->empty_above);
+}
+
 /* A single input that fails is the failure of the program. */
 static bm_status take(void *self, void *piece_)
 {
@@ -236,9 +252,7 @@ static bm_status take(void *self, void *piece_)
     if (p->transcript != NULL || !told)
         status = write_result(d, p);
     if (p->transcript != NULL) {
-        d->decoded++;
-        if (strcmp(p->input.unit, "s") == 0)
-            d->seconds += p->transcript->length;
+        count(d, p);
     } else {
         d->failed++;
         if (status == BM_OK)
@@ -246,6 +260,18 @@ static bm_status take(void *self, void *piece_)
     }
     free_piece(p);
     return status;
+}
+
+static void report_low_rates(const decoding *d)
+{
+    if (d->low > 0)
+        bm_log(BM_NOTE,
+               "%s %s a lower sampling rate than the model's %ld Hz, the "
+               "lowest %.0f Hz: bands above %.0f Hz are empty",
+               bm_count_noun((long long)d->low, "recording").text,
+               d->low == 1 ? "has" : "have",
+               bm_transcriber_describe(d->transcribers[0]).rate, 2 * d->lowest,
+               d->lowest);
 }
 
 static void report(const decoding *d, double seconds)
@@ -303,6 +329,7 @@ static bm_status decode_all(decoding *d)
         return BM_FAIL(BM_ERR_MISSING,
                        "stdin has no recording and no path: there is nothing "
                        "to decode");
+    report_low_rates(d);
     report(d, bm_clock() - began);
     if (d->failed > 0)
         return BM_FAIL(

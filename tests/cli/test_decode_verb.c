@@ -213,6 +213,33 @@ static void test_other_rates_are_resampled(void **_)
     assert_true(strlen(slow) > 1);
 }
 
+/* Every second sample: bands above 2 kHz are empty. Nothing is said if the rate
+ * is the model's, or higher. */
+static void test_a_low_rate_is_told_once(void **_)
+{
+    static float x[16000];
+    size_t n = read_samples("test-3.wav", x, 16000);
+    outcome o;
+
+    (void)_;
+    for (size_t i = 0; i < n / 2; i++)
+        x[i] = x[2 * i];
+    write_samples("slow.wav", 4000, x, n / 2);
+    write_samples("slower.wav", 2000, x, n / 2);
+    o = BMUF("decode", "half.safetensors", "slow.wav", "slower.wav",
+             "test-3.wav");
+    assert_code(o, 0);
+    assert_says(o.err, "2 recordings have a lower sampling rate than the "
+                       "model's 8000 Hz, the lowest 2000 Hz: bands above 1000 "
+                       "Hz are empty\n");
+    o = BMUF("decode", "half.safetensors", "slow.wav");
+    assert_says(o.err, "1 recording has a lower sampling rate than the model's "
+                       "8000 Hz, the lowest 4000 Hz");
+    o = BMUF("decode", "half.safetensors", "fast.wav", "test-3.wav");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "sampling rate"), 0);
+}
+
 static void test_excerpts_are_decoded_alone(void **_)
 {
     json_t *o = NULL;
@@ -809,6 +836,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),
+        cmocka_unit_test(test_a_low_rate_is_told_once),
         cmocka_unit_test(test_excerpts_are_decoded_alone),
         cmocka_unit_test(test_threads_do_not_change_a_byte),
         cmocka_unit_test(test_times_and_confidences_are_those_of_the_logits),
