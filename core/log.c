@@ -120,6 +120,7 @@ static void print(bm_level level, const char *words)
         format_for_terminal(level, name, words, line, sizeof line);
     else
         format_for_file(level, name, words, line, sizeof line);
+    fflush(stdout); /* both may go to one file, which keeps the order */
     bm_log_make_room();
     fputs(line, stderr);
     bm_log_end_room();

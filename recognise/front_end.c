@@ -213,12 +213,22 @@ static bm_status refine(bm_front_end *f, double length, bm_input_frames *out)
     return BM_OK;
 }
 
+/* Half the sampling rate, if the bands of the features go beyond it; else 0. */
+static double empty_above(const bm_recording_settings *s, long rate)
+{
+    double half = (double)rate / 2, top = (double)s->rate / 2;
+
+    top = s->high_hz > 0 ? s->high_hz : top + s->high_hz;
+    return half < top ? half : 0;
+}
+
 /* f->sound -> *out */
 static bm_status hear(bm_front_end *f, bm_input_frames *out)
 {
     const bm_recording_settings *s = &f->recording;
     bm_sound *sound = &f->sound;
     double length = (double)sound->n / (double)sound->rate;
+    double empty = empty_above(s, sound->rate);
     bm_problem problem = {0};
 
     BM_TRY(bm_sound_resample(sound, s->rate, &problem));
@@ -229,7 +239,9 @@ static bm_status hear(bm_front_end *f, bm_input_frames *out)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%.3f s: shorter than one window of %g ms", length,
                        s->window_ms);
-    return refine(f, length, out);
+    BM_TRY(refine(f, length, out));
+    out->empty_above = empty;
+    return BM_OK;
 }
 
 bm_status bm_front_end_samples(bm_front_end *f, const float *x, size_t n,

@@ -30,7 +30,9 @@ typedef struct bm_input_frames {
     const float *x;
     size_t n, dim;
     double lead, step, length;
-    size_t height; /* of an image in pixels; else 0 */
+    size_t height;      /* of an image in pixels; else 0 */
+    double empty_above; /* Hz: bands from there on are empty, as a recording has
+                           a low sampling rate; 0: none is */
 } bm_input_frames;
 
 /* By the description of a model's features (io/features/feature_text.h), of

@@ -58,6 +58,9 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     r->be = be;
     r->settings = *settings;
     set_features(r, data->features);
+    snprintf(r->called, sizeof r->called, "data.train (%.250s)",
+             data->directory);
+    snprintf(r->train_set, sizeof r->train_set, "%s", data->directory);
     r->features_text = strdup(bm_shard_features_text(data->shards[0]));
     if (r->features_text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a recogniser");
@@ -179,6 +182,8 @@ bm_status bm_recogniser_read(bm_recogniser *r, bm_backend *be, const char *path,
 
     memset(r, 0, sizeof *r);
     r->be = be;
+    snprintf(r->called, sizeof r->called, "the model %.280s", path);
+    snprintf(r->train_set, sizeof r->train_set, "TRAINING-DATA");
     BM_TRY_DONE(bm_model_open(&f, path, &checkpoint));
     BM_TRY_DONE(read_texts(r, f, path));
     status = plan(r, n_scores);
@@ -204,31 +209,70 @@ void bm_recogniser_close(bm_recogniser *r)
     memset(r, 0, sizeof *r);
 }
 
-/* Whether the features were made as this text of a model says; normalises them
- * as the training set's if that alone is missing. */
-static bm_status check_features(const char *model, bm_dataset *data, bool force,
-                                const char *remedy)
+/* ---- whether a set fits -------------------------------------------------- */
+
+/* What a set has features of, by the kind in their description. */
+static const char *noun_of(const char *kind)
+{
+    return strcmp(kind, "audio") == 0    ? "recordings"
+           : strcmp(kind, "unipen") == 0 ? "paths of a pen"
+                                         : kind;
+}
+
+/* Fails if both descriptions name their kinds, and these differ. */
+static bm_status check_kind(const char *called, const char *model,
+                            const bm_dataset *data)
+{
+    char *was = NULL, *is = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_features_kind(model, &was));
+    BM_TRY_DONE(bm_features_kind(bm_shard_features_text(data->shards[0]), &is));
+    if (was != NULL && is != NULL && strcmp(was, is) != 0)
+        status = BM_FAIL(BM_ERR_FORMAT, "%s has %s, %s was trained on %s",
+                         data->directory, noun_of(is), called, noun_of(was));
+done:
+    free(was);
+    free(is);
+    return status;
+}
+
+/* What makes features, and whose: of a model or of a training set. */
+typedef struct wanted_features {
+    const char *called, *text;
+    size_t width; /* of a frame; 0: any */
+    const char *remedy;
+} wanted_features;
+
+/* Whether the features were made as wanted; normalises them as the training
+ * set's if that alone is missing. */
+static bm_status check_features(const wanted_features *w, bm_dataset *data,
+                                bool force)
 {
     const char *text = bm_shard_features_text(data->shards[0]);
-    char list[2048];
-    bool raw = false;
-    size_t n = bm_features_differ(model, text, list, sizeof list, &raw);
+    char list[2048], widths[80] = "";
+    bool raw = false, wide = w->width != 0 && data->features != w->width;
+    size_t n = bm_features_differ(w->text, text, list, sizeof list, &raw);
     bm_cmvn norm = {0};
     bm_status status = BM_OK;
 
-    if (n > 0 && !force)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s has features made with other settings than the "
-                       "model's:%s\n%s",
-                       data->directory, list, remedy);
+    if (wide)
+        snprintf(widths, sizeof widths, " (%zu in a frame, needed are %zu)",
+                 data->features, w->width);
+    if (wide || !force)
+        BM_TRY(check_kind(w->called, w->text, data));
+    if (wide || (n > 0 && !force))
+        return BM_FAIL(BM_ERR_FORMAT, "%s has other features than %s%s%s%s\n%s",
+                       data->directory, w->called, widths, n > 0 ? ":" : "",
+                       list, w->remedy);
     if (!raw)
         return BM_OK;
-    BM_TRY_DONE(bm_cmvn_read(&norm, model));
+    BM_TRY_DONE(bm_cmvn_read(&norm, w->text));
     if (norm.dim == 0 || data->features % norm.dim != 0)
         BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "the model has the means of %zu features, but %s has %zu "
-                     "in a frame",
-                     norm.dim, data->directory, data->features);
+                     "%s has the means of %zu features, but %s has %zu in a "
+                     "frame",
+                     w->called, norm.dim, data->directory, data->features);
     status = bm_dataset_normalise(data, &norm);
 done:
     bm_cmvn_free(&norm);
@@ -238,14 +282,58 @@ done:
 bm_status bm_recogniser_reads(const bm_recogniser *r, bm_dataset *data,
                               bool force)
 {
-    if (data->features != r->features)
+    char remedy[400];
+
+    snprintf(remedy, sizeof remedy,
+             "Pack it with the settings of the training set and with --vocab "
+             "%s",
+             r->train_set);
+    return check_features(
+        &(wanted_features){r->called, r->features_text, r->features, remedy},
+        data, force);
+}
+
+/* "'a'", as in a vocabulary file; "none" behind the end. */
+static void quote(const bm_vocab *v, size_t k, char out[64])
+{
+    const char *symbol =
+        k < bm_vocab_size(v) ? bm_vocab_symbol(v, (int32_t)k) : NULL;
+
+    if (symbol == NULL)
+        snprintf(out, 64, "none");
+    else
+        snprintf(out, 64, "'%.60s'",
+                 strcmp(symbol, " ") == 0 ? "<space>" : symbol);
+}
+
+static const char *units_of(const bm_vocab *v)
+{
+    return bm_vocab_words(v) ? "words" : "characters";
+}
+
+static bm_status check_vocab(const bm_recogniser *r, const bm_dataset *data)
+{
+    const bm_vocab *theirs = bm_dataset_vocab(data);
+    char is[64], was[64];
+    size_t k = 0;
+
+    if (bm_vocab_equal(r->vocab, theirs))
+        return BM_OK;
+    if (data->labels == 0)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s has %zu features per frame, the model needs %zu; "
-                       "pack it with the model's features.* settings",
-                       data->directory, data->features, r->features);
-    return check_features(r->features_text, data, force,
-                          "Pack it with the training set's settings and with "
-                          "--vocab TRAINING-DATA");
+                       "%s has no labels, and no vocabulary for them; pack it "
+                       "with texts and with --vocab %s",
+                       data->directory, r->train_set);
+    do {
+        quote(theirs, k, is);
+        quote(r->vocab, k, was);
+    } while (strcmp(is, was) == 0 && ++k < bm_vocab_size(theirs));
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s has %zu %s, %s has %zu %s; the first that differs is %s "
+                   "there, %s here; to use it here, pack it with --vocab %s",
+                   data->directory, bm_vocab_size(theirs), units_of(theirs),
+                   r->called, bm_vocab_size(r->vocab), units_of(r->vocab), is,
+                   was, r->train_set);
 }
 
 bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
@@ -254,11 +342,7 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
     if (data->features != r->features)
         return bm_recogniser_reads(r, data, force);
     BM_TRY(check_labels(r, data));
-    if (!bm_vocab_equal(r->vocab, bm_dataset_vocab(data)))
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s has another vocabulary than the model; pack it with "
-                       "--vocab TRAINING-DATA",
-                       data->directory);
+    BM_TRY(check_vocab(r, data));
     return bm_recogniser_reads(r, data, force);
 }
 
@@ -266,11 +350,14 @@ bm_status bm_recogniser_adopt_features(bm_recogniser *r, const char *from,
                                        bm_dataset *data)
 {
     char *text = NULL;
+    const wanted_features w = {
+        .called = "the model",
+        .text = from,
+        .remedy = "Pack it with the model's settings; in place of "
+                  "features.normalise = global set none, and it is normalised "
+                  "as the model's training set was"};
 
-    BM_TRY(check_features(from, data, false,
-                          "Pack it with the model's settings; in place of "
-                          "features.normalise = global set none, and it is "
-                          "normalised as the model's training set was"));
+    BM_TRY(check_features(&w, data, false));
     if (data->norm.dim == 0)
         return BM_OK;
     text = strdup(from);

@@ -19,7 +19,9 @@ typedef struct bm_recogniser {
     char *features_text; /* settings that made the features */
     char *symbols;       /* the vocabulary as text */
     bm_model_settings settings;
-    char *texts[3]; /* owned texts of settings, if read from a file */
+    char *texts[3];      /* owned texts of settings, if read from a file */
+    char called[300];    /* in messages: "the model FILE", "data.train (DIR)" */
+    char train_set[256]; /* likewise, for --vocab: DIR, or "TRAINING-DATA" */
 } bm_recogniser;
 
 /* A new network for a data set, with random weights. Copies what it needs of

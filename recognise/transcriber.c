@@ -294,6 +294,7 @@ bm_status bm_transcriber_frames(bm_transcriber *t, const bm_input_frames *f,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a transcript");
     text->length = f->length;
     text->height = f->height;
+    text->empty_above = f->empty_above;
     status = write_readings(t, f, frames, classes, text);
     if (status == BM_OK)
         *out = text;

@@ -65,8 +65,10 @@ typedef struct bm_reading {
 typedef struct bm_transcript {
     bm_reading *readings; /* [n], the best first; n >= 1 */
     size_t n;
-    double length; /* of the input, as places */
-    size_t height; /* of an image in pixels; else 0 */
+    double length;      /* of the input, as places */
+    size_t height;      /* of an image in pixels; else 0 */
+    double empty_above; /* Hz: half the sampling rate of a recording, if bands
+                           of the model's features are above it; else 0 */
 } bm_transcript;
 
 /* What a transcriber reads. */

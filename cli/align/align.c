@@ -2,6 +2,7 @@
 #include "cli/align/align_formats.h"
 #include "cli/align/frame_targets.h"
 #include "cli/align/manifest_set.h"
+#include "cli/decode/folder_walk.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
@@ -297,8 +298,10 @@ static bool is_manifest(const char *path)
 {
     struct stat what;
 
-    return stat(path, &what) == 0 && S_ISREG(what.st_mode) &&
-           !bm_ends_with(path, BM_SHARD_SUFFIX);
+    return bm_folder_is_kaldi(path, BM_RECORDINGS) ||
+           bm_folder_is_kaldi(path, BM_FEATURE_FILES) ||
+           (stat(path, &what) == 0 && S_ISREG(what.st_mode) &&
+            !bm_ends_with(path, BM_SHARD_SUFFIX));
 }
 
 static bm_status pack_manifest(aligning *a, const char *model, const char *path)

@@ -10,6 +10,7 @@
 #include "core/words.h"
 
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ typedef struct piece {
     bm_input input;
     bm_transcript *transcript;
     char *fault;
+    bm_status status; /* of the fault */
 } piece;
 
 typedef struct decoding {
@@ -33,8 +35,11 @@ typedef struct decoding {
     long threads;
     pthread_mutex_t opening;
     piece *first; /* read ahead, until it is handed out */
+    bool alone;   /* one argument is given */
     size_t decoded, failed;
     double seconds; /* of recordings that were decoded */
+    size_t low;     /* of these, how many have bands that are empty */
+    double lowest;  /* Hz: from where they are, at the least */
 } decoding;
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -133,13 +138,16 @@ static void work(void *self, size_t member, void *piece_)
     const char *message = p->input.fault;
     size_t n = strlen(p->input.path);
 
+    p->status = p->input.status;
     if (message == NULL) {
-        if (transcribe(self, member, p) == BM_OK)
+        p->status = transcribe(self, member, p);
+        if (p->status == BM_OK)
             return;
         message = bm_last_message();
     }
-    if (n > 0 && strncmp(message, p->input.path, n) == 0 && message[n] == ':')
-        message += n + 1 + strspn(message + n + 1, " ");
+    if (n > 0 && strncmp(message, p->input.path, n) == 0 &&
+        strncmp(message + n, ": ", 2) == 0)
+        message += n + 2;
     p->fault = strdup(message);
 }
 
@@ -198,28 +206,72 @@ static bm_status write_result(const decoding *d, piece *p)
     if (status != BM_ERR_CREATE)
         return status;
     p->fault = strdup(bm_last_message());
+    p->status = BM_ERR_FORMAT;
     bm_transcript_free(p->transcript);
     p->transcript = NULL;
     return BM_OK;
 }
 
+/* "x.wav: why"; a reason that begins with the name has it already. */
+static bm_status tell_fault(const decoding *d, const piece *p)
+{
+    const char *why =
+        p->fault != NULL ? p->fault : bm_status_text(BM_ERR_MEMORY);
+    const char *name = p->input.shown;
+    size_t n = strlen(name);
+    bool named = strncmp(why, name, n) == 0 && strchr(" :/", why[n]) != NULL;
+
+    if (d->alone && p->input.whole)
+        return BM_FAIL(p->status, "%s%s%s", named ? "" : name,
+                       named ? "" : ": ", why);
+    bm_log(BM_WARNING, "%s%s%s", named ? "" : name, named ? "" : ": ", why);
+    return BM_OK;
+}
+
+static void count(decoding *d, const piece *p)
+{
+    const bm_transcript *t = p->transcript;
+
+    d->decoded++;
+    if (strcmp(p->input.unit, "s") == 0)
+        d->seconds += t->length;
+    if (t->empty_above <= 0)
+        return;
+    d->lowest =
+        d->low++ == 0 ? t->empty_above : fmin(d->lowest, t->empty_above);
+}
+
+/* A single input that fails is the failure of the program. */
 static bm_status take(void *self, void *piece_)
 {
     decoding *d = self;
     piece *p = piece_;
-    bm_status status = write_result(d, p);
+    bool told = d->alone && p->input.whole && d->format == &bm_format_txt;
+    bm_status status = BM_OK;
 
+    if (p->transcript != NULL || !told)
+        status = write_result(d, p);
     if (p->transcript != NULL) {
-        d->decoded++;
-        if (strcmp(p->input.unit, "s") == 0)
-            d->seconds += p->transcript->length;
+        count(d, p);
     } else {
         d->failed++;
-        bm_log(BM_WARNING, "%s: %s", p->input.shown,
-               p->fault != NULL ? p->fault : bm_status_text(BM_ERR_MEMORY));
+        if (status == BM_OK)
+            status = tell_fault(d, p);
     }
     free_piece(p);
     return status;
+}
+
+static void report_low_rates(const decoding *d)
+{
+    if (d->low > 0)
+        bm_log(BM_NOTE,
+               "%s %s a lower sampling rate than the model's %ld Hz, the "
+               "lowest %.0f Hz: bands above %.0f Hz are empty",
+               bm_count_noun((long long)d->low, "recording").text,
+               d->low == 1 ? "has" : "have",
+               bm_transcriber_describe(d->transcribers[0]).rate, 2 * d->lowest,
+               d->lowest);
 }
 
 static void report(const decoding *d, double seconds)
@@ -273,6 +325,11 @@ static bm_status decode_all(decoding *d)
     if (status == BM_STOPPED) /* nobody reads stdout */
         return BM_OK;
     BM_TRY(status);
+    if (d->decoded + d->failed == 0)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "stdin has no recording and no path: there is nothing "
+                       "to decode");
+    report_low_rates(d);
     report(d, bm_clock() - began);
     if (d->failed > 0)
         return BM_FAIL(
@@ -323,6 +380,7 @@ static bm_status decode(const bm_arguments *a)
     bm_status status = BM_OK;
 
     BM_TRY(read_arguments(&d, a));
+    d.alone = a->n_nouns == 2;
     d.transcribers = calloc((size_t)d.threads, sizeof(bm_transcriber *));
     if (d.transcribers == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld threads", d.threads);
@@ -368,11 +426,13 @@ const bm_verb bm_verb_decode = {
         "  find . -name '*.flac' | bmuf decode run/1 - --format ctm\n"
         "  bmuf decode run/1 talk.wav --format srt >talk.srt\n\n"
         "INPUT is a recording, an image or a feature file, as the model was "
-        "trained on; a\nfolder of them; a manifest, or a text file with a path "
-        "on each line; a packed\nset; or -, which is paths or one recording on "
-        "stdin. An input that cannot be\ndecoded is named, the others are "
-        "decoded, and the exit code is 65.\n\nFormats:\n" BM_FORMATS(
-            BM_FORMAT_LINE),
+        "trained on; a\nfolder of them, or a data directory of Kaldi; a "
+        "manifest, "
+        "or a text file with a\npath on each line; a packed set; or -, which "
+        "is "
+        "paths or one recording on stdin.\nAn input that cannot be decoded is "
+        "named, the others are decoded, and the exit\ncode is "
+        "65.\n\nFormats:\n" BM_FORMATS(BM_FORMAT_LINE),
     .flags = flags,
     .least = 2,
     .most = BM_MOST_INPUTS,

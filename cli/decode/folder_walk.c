@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void bm_paths_free(bm_paths *p)
 {
@@ -139,4 +140,23 @@ bool bm_folder_has_shards(const char *folder)
     if (d != NULL)
         closedir(d);
     return found;
+}
+
+bool bm_folder_is_kaldi(const char *folder, bm_input_kind kind)
+{
+    const char *list = kind == BM_RECORDINGS      ? "wav.scp"
+                       : kind == BM_FEATURE_FILES ? "feats.scp"
+                                                  : NULL;
+    char path[PATH_MAX];
+    int n = 0;
+
+    if (list == NULL)
+        return false;
+    n = snprintf(path, sizeof path, "%s/%s.gz", folder, list);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return false;
+    if (access(path, F_OK) == 0)
+        return true;
+    path[n - 3] = '\0';
+    return access(path, F_OK) == 0;
 }

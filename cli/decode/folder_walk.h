@@ -16,6 +16,9 @@ void bm_paths_free(bm_paths *p);
 
 bool bm_folder_has_shards(const char *folder);
 
+/* Is it a data directory of Kaldi with files of this kind? */
+bool bm_folder_is_kaldi(const char *folder, bm_input_kind kind);
+
 /* The files of this kind in a folder and the folders in it, by their ending or
  * their first bytes, in byte order of their paths; hidden ones are left out, and
  * links to folders are not followed. Fails with BM_ERR_MISSING if a folder

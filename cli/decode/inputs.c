@@ -5,7 +5,8 @@
 #include "core/file_kind.h"
 #include "core/finite.h"
 #include "core/words.h"
-#include "io/import/manifest/manifest.h"
+#include "io/import/manifest/manifest_parts.h"
+#include "io/place.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -64,6 +65,7 @@ static bm_status blame(bm_status status, bm_input *out)
         return status;
     free(out->fault);
     out->fault = strdup(bm_last_message());
+    out->status = status;
     return out->fault != NULL ? BM_OK
                               : BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
 }
@@ -133,26 +135,59 @@ static bm_status next_of_folder(bm_inputs *s, bm_input *out, bool *there)
     return name_file(out, s->paths.path[s->next++], n + 1);
 }
 
-/* The path in "ID PATH", as Kaldi's wav.scp has it, if there is such a file; or
- * else the line. */
-static size_t path_in(const char *line)
+/* A file, or a place in an archive of Kaldi's. */
+static bool is_there(const char *path)
+{
+    bm_place at;
+
+    return access(path, F_OK) == 0 ||
+           (bm_place_parse(&at, path) && access(at.file, F_OK) == 0);
+}
+
+/* Where the path begins in "ID PATH", as Kaldi's wav.scp has it. */
+static size_t behind_id(const char *line)
 {
     size_t id = strcspn(line, " \t"), gap = strspn(line + id, " \t");
 
-    return id > 0 && gap > 0 && access(line, F_OK) != 0 &&
-                   access(line + id + gap, F_OK) == 0
-               ? id + gap
-               : 0;
+    return id > 0 && gap > 0 ? id + gap : 0;
 }
 
-static bm_status name_line(bm_input *out, char *line)
+/* The path of a line "PATH" or "ID PATH" if it is there, as it is or else in the
+ * folder of the list: in line or `out`. *id: there is one. NULL: no such file. */
+static const char *find_file(const bm_inputs *s, const char *line, bool *id,
+                             char out[PATH_MAX])
 {
-    size_t path = path_in(line);
+    char folder[PATH_MAX];
+    size_t n = last_name(s->name);
 
-    if (path == 0)
-        return name_file(out, line, last_name(line));
-    line[strcspn(line, " \t")] = '\0';
-    return name_input(out, line, line + path, "");
+    snprintf(folder, sizeof folder, "%.*s", n > 0 ? (int)n - 1 : 0, s->name);
+    for (int k = 0; k < 2; k++) {
+        size_t at = k == 0 ? 0 : behind_id(line);
+        const char *path = line + at;
+
+        if (k == 1 && at == 0)
+            break;
+        if (n > 0)
+            path = bm_kaldi_resolve(folder, path, out);
+        *id = k == 1;
+        if (is_there(path))
+            return path;
+    }
+    return NULL;
+}
+
+static bm_status name_line(const bm_inputs *s, bm_input *out, char *line)
+{
+    char resolved[PATH_MAX];
+    bool id = false;
+    const char *path = find_file(s, line, &id, resolved);
+
+    if (path == NULL)
+        path = line;
+    else if (id)
+        line[strcspn(line, " \t")] = '\0';
+    return id && path != line ? name_input(out, line, path, "")
+                              : name_file(out, path, last_name(path));
 }
 
 static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
@@ -167,7 +202,7 @@ static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
              strspn(line, " \t") == strlen(line));
     *there = status != BM_OK || line != NULL;
     if (status == BM_OK)
-        return line != NULL ? name_line(out, line) : BM_OK;
+        return line != NULL ? name_line(s, out, line) : BM_OK;
     leave(s);
     BM_TRY(blame(status, out));
     return name_input(out, s->name, s->name, "");
@@ -263,34 +298,6 @@ static bm_status open_set(bm_inputs *s)
 
 /* ---- arguments ----------------------------------------------------------- */
 
-/* Fails unless one of the first lines names a file: any text can be given. */
-static bm_status check_list(bm_inputs *s)
-{
-    enum { LOOKED_AT = 10 };
-    atomic_bool stop = false;
-    char *line = NULL;
-
-    for (int i = 0; i < LOOKED_AT; i++) {
-        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
-        if (line == NULL)
-            break;
-        if (path_in(line) > 0 || access(line, F_OK) == 0)
-            return BM_OK;
-    }
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s is a text, but none of its first lines is the path of a "
-                   "file",
-                   s->name);
-}
-
-static bm_status open_list(bm_inputs *s)
-{
-    BM_TRY(bm_line_source_open(&s->lines, s->name));
-    enter(s, A_LIST);
-    BM_TRY(check_list(s));
-    return bm_line_source_rewind(&s->lines);
-}
-
 static bm_status open_manifest(bm_inputs *s)
 {
     const char *key = s->about.kind == BM_IMAGES          ? "image"
@@ -302,10 +309,77 @@ static bm_status open_manifest(bm_inputs *s)
     return BM_OK;
 }
 
+/* What was tried, for a list whose first line is this. */
+static bm_status refuse_list(const bm_inputs *s, const char *line)
+{
+    const char *kind = bm_text_kind(s->name);
+    bool scp = kind != NULL && strstr(kind, "scp") != NULL;
+    const char *path = line + (scp ? behind_id(line) : 0);
+    size_t folder = last_name(s->name);
+
+    if (bm_manifest_is_pipe(path))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s:1: a command, which is not run: %.100s; write its "
+                       "output to a file and list that",
+                       s->name, path);
+    if (folder > 0 && path[0] != '/')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is a text, but none of its first lines is the path "
+                       "of a file; there is no %.300s, and no %.*s%.300s",
+                       s->name, path, (int)folder, s->name, path);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is a text, but none of its first lines is the path of a "
+                   "file; there is no %.300s",
+                   s->name, path);
+}
+
+/* Whether the first line with text is the header of a table. Or else fails unless
+ * one of the first lines names a file: any text can be given. */
+static bm_status look_at_list(bm_inputs *s, bool *table)
+{
+    enum { LOOKED_AT = 10 };
+    atomic_bool stop = false;
+    char *line = NULL, first[PATH_MAX] = "", path[PATH_MAX];
+    bool id = false;
+
+    for (int i = 0; i < LOOKED_AT; i++) {
+        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        if (line == NULL)
+            break;
+        if (line[strspn(line, " \t")] == '\0')
+            continue;
+        if (find_file(s, line, &id, path) != NULL)
+            return BM_OK;
+        if (first[0] == '\0' && bm_manifest_is_header(line)) {
+            *table = true;
+            return BM_OK;
+        }
+        if (first[0] == '\0')
+            snprintf(first, sizeof first, "%s", line);
+    }
+    return refuse_list(s, first);
+}
+
+/* A list of paths, or a manifest that is a table. */
+static bm_status open_list(bm_inputs *s)
+{
+    bool table = false;
+
+    BM_TRY(bm_line_source_open(&s->lines, s->name));
+    enter(s, A_LIST);
+    BM_TRY(look_at_list(s, &table));
+    if (!table)
+        return bm_line_source_rewind(&s->lines);
+    leave(s);
+    return open_manifest(s);
+}
+
 static bm_status open_folder(bm_inputs *s)
 {
     if (bm_folder_has_shards(s->name))
         return open_set(s);
+    if (bm_folder_is_kaldi(s->name, s->about.kind))
+        return open_manifest(s);
     BM_TRY(bm_folder_walk(&s->paths, s->name, s->about.kind));
     if (s->paths.n == 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: no %s in this folder", s->name,
@@ -356,13 +430,14 @@ static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
 /* Whether the argument is one input: a file that is no list of others. */
 static bm_status open_file(bm_inputs *s, bool *single)
 {
-    const char *kind = NULL;
+    const char *kind = bm_file_kind(s->name);
 
     *single = false;
     if (bm_ends_with(s->name, BM_SHARD_SUFFIX))
         return open_set(s);
-    if (bm_file_kind(s->name) == NULL)
-        kind = bm_text_kind(s->name);
+    if (kind != NULL && strcmp(kind, "a gzip file") == 0)
+        return open_manifest(s);
+    kind = kind == NULL ? bm_text_kind(s->name) : NULL;
     *single = kind == NULL;
     if (kind == NULL)
         return BM_OK;
@@ -386,6 +461,7 @@ static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
         status = open_folder(s);
     else
         status = open_file(s, &single);
+    out->whole = true;
     if (single) {
         *there = true;
         return name_file(out, s->name, last_name(s->name));
@@ -423,8 +499,8 @@ bm_status bm_inputs_next(bm_inputs *s, const atomic_bool *stop, bm_input *out,
 {
     bm_status status = BM_OK;
 
-    *out = (bm_input){.unit = bm_inputs_unit(s->t)};
     for (;;) {
+        *out = (bm_input){.unit = bm_inputs_unit(s->t)};
         status = next_there(s, stop, out, there);
         if (status != BM_OK || *there)
             break;

@@ -18,6 +18,8 @@ typedef struct bm_input {
     const char *unit;          /* of places: "s", "pixels", "frames" */
     bm_excerpt part;
     char *fault;            /* why it cannot be read; NULL: it can be tried */
+    bm_status status;       /* of the fault */
+    bool whole;             /* it is an argument, not one of several in it */
     float *x;               /* frames of a packed set; else NULL */
     bm_input_frames frames; /* of x */
 } bm_input;

@@ -88,22 +88,35 @@ static bm_status set_rates(const comparison *c, const bm_error_count *first,
                                    &out->than_first);
 }
 
-static bm_status score(comparison *c, size_t k)
+/* Each rank by itself. Of a set that fits the first run, but not this one, both
+ * are named. */
+static bm_status open_run(const comparison *c, size_t k, bm_scoring *s)
 {
     const char *run = c->a->nouns[k];
+    bm_status status =
+        bm_scoring_open(s, run, c->data, bm_argument(c->a, "force") != NULL);
+    char why[2048];
+
+    if (status != BM_ERR_FORMAT || k == 0)
+        return status;
+    snprintf(why, sizeof why, "%s", bm_last_message());
+    return BM_FAIL(status, "%s and %s cannot be compared on %s: %s",
+                   c->a->nouns[0], run, c->data, why);
+}
+
+static bm_status score(comparison *c, size_t k)
+{
     bm_scoring s = {.comm = c->session.comm, .be = c->session.device.be};
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(bm_comm_agree(
-        s.comm,
-        bm_scoring_open(&s, run, c->data, bm_argument(c->a, "force") != NULL)));
+    BM_TRY_DONE(bm_comm_agree(s.comm, open_run(c, k, &s)));
     BM_TRY_DONE(bm_scoring_run(&s, &c->session.plan, NULL));
     snprintf(c->runs[k].model, sizeof c->runs[k].model, "%s", s.model);
     if (k == 0) {
         status = keep_first(c, &s);
         goto done;
     }
-    BM_TRY_DONE(check_same(c, &s, run));
+    BM_TRY_DONE(check_same(c, &s, c->a->nouns[k]));
     BM_TRY_DONE(set_rates(c, c->first_labels, s.labels, &c->runs[k].labels));
     status = set_rates(c, c->first_words, s.words, &c->runs[k].words);
 done:
@@ -266,7 +279,7 @@ static const bm_flag flags[] = {
 
 const bm_verb bm_verb_compare = {
     .name = "compare",
-    .nouns = "RUN...",
+    .nouns = "RUN RUN...",
     .help = "compare runs: settings, error rates, significance",
     .text = "  bmuf compare run/a run/b\n"
             "  bmuf compare run/* --on data/test\n\n"

@@ -187,7 +187,6 @@ static void print_number(FILE *to, const char *format, double x)
 
 static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
 {
-    const double *x = bm_search_point(t->search, r->job.trial);
     char text[BM_AXIS_TEXT], label[32];
 
     bm_trial_name(r->job, label);
@@ -199,10 +198,8 @@ static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
     print_number(to, "%.1f", r->seconds);
     print_number(to, "%.6g", r->cluster_s);
     print_number(to, "%.6g", r->target_s);
-    for (size_t k = 0; k < t->space.n; k++) {
-        bm_space_value(&t->space, x, k, text);
-        fprintf(to, "\t%s", text);
-    }
+    for (size_t k = 0; k < t->space.n; k++)
+        fprintf(to, "\t%s", bm_trial_text(t, r->job.trial, k, text));
     for (size_t i = 0; i < t->trials[r->job.trial].n; i++)
         fprintf(to, "%s%s", i == 0 ? "\t" : " ",
                 t->trials[r->job.trial].row[i].text);
@@ -249,7 +246,6 @@ static void print_head(const bm_tuning *t)
 static void print_trial(const bm_tuning *t, size_t trial)
 {
     const bm_tune_result *r = bm_last_result(t, trial);
-    const double *x = bm_search_point(t->search, trial);
     char label[32], text[BM_AXIS_TEXT];
 
     if (r == NULL)
@@ -265,10 +261,9 @@ static void print_trial(const bm_tuning *t, size_t trial)
         bm_value_text(t, r->target_s, text);
         printf("  %11s", text);
     }
-    for (size_t k = 0; k < t->space.n; k++) {
-        bm_space_value(&t->space, x, k, text);
-        printf("  %*s", (int)strlen(t->space.axis[k].name), text);
-    }
+    for (size_t k = 0; k < t->space.n; k++)
+        printf("  %*s", (int)strlen(t->space.axis[k].name),
+               bm_trial_text(t, trial, k, text));
     printf("\n");
 }
 
@@ -351,12 +346,12 @@ static void print_untried(const bm_tuning *t)
         if (a->scale != BM_AXIS_WORDS)
             continue;
         for (size_t i = 0; i < t->n_trials; i++)
-            tried[(int)bm_axis_value(a, bm_search_point(t->search, i)[k])] =
-                true;
+            if (!isnan(bm_trial_value(t, i, k)))
+                tried[(int)bm_trial_value(t, i, k)] = true;
         for (int w = 0; w < a->n_words; w++)
             if (!tried[w])
-                printf("no trial had %s = %s; trials that bmuf explain warns "
-                       "of are avoided\n",
+                printf("no trial had %s = %s: bmuf explain warns of it, or "
+                       "there were too few trials\n",
                        a->name, a->words[w]);
     }
 }

@@ -117,13 +117,19 @@ static bool failed(const trial *t)
     return t->known > 0 && isinf(t->score[t->known - 1]);
 }
 
+/* Whether the model takes the results of a trial. */
+static bool is_modelled(const bm_search *s, size_t i)
+{
+    return !s->set.given_apart || s->trials[i].origin != BM_ORIGIN_GIVEN;
+}
+
 /* Results of all rungs so far, as far as they have ended on the clock. */
 static size_t results(const bm_search *s)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < s->n; i++)
-        n += (size_t)s->trials[i].known;
+        n += is_modelled(s, i) ? (size_t)s->trials[i].known : 0;
     return n;
 }
 
@@ -202,7 +208,7 @@ static size_t collect(const bm_search *s, double *x, double *y)
     find_changes(s, change);
     for (size_t i = s->n; i-- > 0;)
         for (int rung = s->trials[i].known; rung-- > 0;) {
-            if (n == MOST_MODELLED)
+            if (n == MOST_MODELLED || !is_modelled(s, i))
                 break;
             put_row(s, i, rung, x + n * (s->set.axes + 1));
             y[n++] = s->trials[i].score[rung] - change[rung] +
@@ -223,7 +229,7 @@ static size_t add_pending(const bm_search *s, const bm_gauss *g, double *x,
     for (size_t i = s->n; i-- > 0 && n < MOST_MODELLED + MOST_PENDING;) {
         double *row = x + n * (s->set.axes + 1);
 
-        if (!runs(&s->trials[i]))
+        if (!runs(&s->trials[i]) || !is_modelled(s, i))
             continue;
         put_row(s, i, s->trials[i].rung, row);
         bm_gauss_predict(g, row, &y[n], &deviation);

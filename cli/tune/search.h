@@ -36,6 +36,8 @@ typedef struct bm_search_settings {
     uint64_t seed;
     size_t axes;         /* d, at most BM_SEARCH_AXES */
     const double *given; /* [d], the point of the first trial; NULL: none */
+    bool given_apart;    /* that trial is not at this point in truth: the model
+                            leaves its results out */
     int rungs;
     int reduction; /* 2 or more */
     int slots;

@@ -131,6 +131,116 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
         add_filter(s, r);
 }
 
+/* The nearest place of a value on an axis; the middle if it is no number. */
+static double nearest(const bm_axis *a, double value)
+{
+    int best = 0;
+
+    if (isnan(value))
+        return 0.5;
+    if (a->scale == BM_AXIS_WORDS) {
+        for (int k = 1; k < a->n_words; k++)
+            if (fabs(strtod(a->words[k], NULL) - value) <
+                fabs(strtod(a->words[best], NULL) - value))
+                best = k;
+        return (best + 0.5) / a->n_words;
+    }
+    return bm_axis_place_of(a, fmin(fmax(value, a->low), a->high));
+}
+
+/* NAN unless all of a text is a number. */
+static double number_of(const char *text)
+{
+    char *end = NULL;
+    double x = strtod(text, &end);
+
+    return end == text || *end != '\0' ? NAN : x;
+}
+
+static bool has_number(const bm_axis *a, double x)
+{
+    if (a->scale != BM_AXIS_WORDS)
+        return !isnan(bm_axis_place_of(a, x));
+    for (int k = 0; k < a->n_words; k++)
+        if (fabs(number_of(a->words[k]) - x) <= 1e-9 * fabs(x))
+            return true;
+    return false;
+}
+
+/* What follows from several settings; NAN: the axis is a setting of its own. */
+static double derived_value(const bm_axis *a, const bm_settings *set,
+                            const bm_regime *r)
+{
+    if (strcmp(a->name, time_constant) == 0)
+        return time_constant_of(r);
+    if (strcmp(a->name, gain) == 0)
+        return gain_of(r);
+    if (strcmp(a->name, "block.steps") == 0)
+        return round(steps_of(r));
+    if (strcmp(a->name, "bmuf.momentum") == 0)
+        return r->momentum;
+    if (strcmp(a->name, "train.rate") == 0)
+        return set->train.rate;
+    return NAN;
+}
+
+/* The text of a setting, or of its default; NULL: it has neither. */
+static const char *setting_text(const bm_axis *a, const bm_config *config)
+{
+    size_t n = strcspn(a->name, ".");
+    char section[64] = "";
+    const char *text = NULL;
+
+    memcpy(section, a->name, n);
+    text = bm_config_text(config, section, a->name + n + 1);
+    return text != NULL
+               ? text
+               : bm_axis_option(bm_train_sections(), a->name)->fallback;
+}
+
+static bm_given_value given_on(const bm_axis *a, const bm_settings *set,
+                               const bm_regime *r)
+{
+    bm_given_value g = {0};
+    double x = derived_value(a, set, r), place = NAN;
+
+    if (isnan(x))
+        g.text = setting_text(a, set->config);
+    if (g.text != NULL) {
+        place = bm_axis_place(a, g.text);
+        x = number_of(g.text);
+    }
+    g.there = !isnan(place) || has_number(a, x);
+    g.u = fmin(isnan(place) ? nearest(a, x) : place, 1 - 1e-9);
+    if (g.there) {
+        g.text = NULL;
+        bm_axis_text(a, g.u, g.number);
+    } else if (g.text == NULL) {
+        snprintf(g.number, sizeof g.number, "%.6g", x);
+    }
+    return g;
+}
+
+/* The end of a range can stand for a number beyond it, nothing in a list for
+ * another value. */
+static void find_given(bm_space *s, const bm_settings *set, const bm_regime *r)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        const bm_given_value g = given_on(&s->axis[k], set, r);
+        bool ranges = s->axis[k].scale != BM_AXIS_WORDS &&
+                      (g.text == NULL || !isnan(number_of(g.text)));
+
+        s->given[k] = g;
+        s->given_apart = s->given_apart || !(g.there || ranges);
+    }
+}
+
+void bm_space_given(const bm_space *s, double *x)
+{
+    for (size_t k = 0; k < s->n; k++)
+        x[k] = s->given[k].u;
+}
+
 bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        const bm_regime *regime)
 {
@@ -160,59 +270,8 @@ bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
         return BM_FAIL(BM_ERR_CONFIG,
                        "tune.over: no setting has a range; give one as "
                        "train.rate=0.01..0.2");
+    find_given(out, set, regime);
     return BM_OK;
-}
-
-/* The nearest place of a value on an axis; the middle if it is no number. */
-static double nearest(const bm_axis *a, double value)
-{
-    int best = 0;
-
-    if (isnan(value))
-        return 0.5;
-    if (a->scale == BM_AXIS_WORDS) {
-        for (int k = 1; k < a->n_words; k++)
-            if (fabs(strtod(a->words[k], NULL) - value) <
-                fabs(strtod(a->words[best], NULL) - value))
-                best = k;
-        return (best + 0.5) / a->n_words;
-    }
-    return bm_axis_place_of(a, fmin(fmax(value, a->low), a->high));
-}
-
-static double given_on(const bm_axis *a, const bm_config *config,
-                       const bm_settings *set, const bm_regime *r)
-{
-    size_t n = strcspn(a->name, ".");
-    char section[64] = "";
-    const char *text = NULL;
-    double place = NAN;
-
-    if (strcmp(a->name, time_constant) == 0)
-        return nearest(a, time_constant_of(r));
-    if (strcmp(a->name, gain) == 0)
-        return nearest(a, gain_of(r));
-    if (strcmp(a->name, "block.steps") == 0)
-        return nearest(a, round(steps_of(r)));
-    if (strcmp(a->name, "bmuf.momentum") == 0)
-        return nearest(a, r->momentum);
-    if (strcmp(a->name, "train.rate") == 0)
-        return nearest(a, set->train.rate);
-    memcpy(section, a->name, n);
-    text = bm_config_text(config, section, a->name + n + 1);
-    if (text == NULL)
-        text = bm_axis_option(bm_train_sections(), a->name)->fallback;
-    place = text != NULL ? bm_axis_place(a, text) : NAN;
-    if (isnan(place))
-        return nearest(a, text != NULL ? strtod(text, NULL) : NAN);
-    return place;
-}
-
-void bm_space_given(const bm_space *s, const bm_config *config,
-                    const bm_settings *set, const bm_regime *regime, double *x)
-{
-    for (size_t k = 0; k < s->n; k++)
-        x[k] = fmin(given_on(&s->axis[k], config, set, regime), 1 - 1e-9);
 }
 
 /* NULL: the space does not have this axis. */
@@ -264,10 +323,4 @@ void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out)
     }
     if (derived)
         derive(s, x, out);
-}
-
-void bm_space_value(const bm_space *s, const double *x, size_t k,
-                    char out[BM_AXIS_TEXT])
-{
-    bm_axis_text(&s->axis[k], x[k], out);
 }

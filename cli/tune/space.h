@@ -36,28 +36,34 @@ typedef struct bm_assignments {
     size_t n;
 } bm_assignments;
 
+/* The value of an axis in the configuration as it was given. */
+typedef struct bm_given_value {
+    double u;         /* its place; of another value, the nearest place */
+    bool there;       /* the axis has the value */
+    const char *text; /* of the setting, borrowed; NULL: `number` has it */
+    char number[BM_AXIS_TEXT];
+} bm_given_value;
+
 typedef struct bm_space {
     bm_axis axis[BM_SEARCH_AXES];
+    bm_given_value given[BM_SEARCH_AXES];
     size_t n;
+    bool given_apart; /* no point stands for the given configuration: it has
+                         a value that is not in a list */
     bm_assignments fixed;
     double workers, batch_frames; /* for derived settings */
 } bm_space;
 
-/* The axes in the text `over`, or the usual ones if it is empty. `regime`: of
- * the configuration as it was given. Fails with BM_ERR_CONFIG. */
+/* The axes in the text `over`, or the usual ones if it is empty. `set`, of which
+ * texts are borrowed, and `regime`: of the configuration as it was given. Fails
+ * with BM_ERR_CONFIG. */
 BM_CHECKED bm_status bm_space_new(bm_space *out, const char *over,
                                   const bm_settings *set,
                                   const bm_regime *regime);
 
 /* x [n] <- the point that is nearest to the configuration as it was given. */
-void bm_space_given(const bm_space *s, const bm_config *config,
-                    const bm_settings *set, const bm_regime *regime, double *x);
+void bm_space_given(const bm_space *s, double *x);
 
 void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out);
-
-/* The value of an axis at a point, as text: "0.93"; with what it is derived
- * from, a setting or a word. */
-void bm_space_value(const bm_space *s, const double *x, size_t axis,
-                    char out[BM_AXIS_TEXT]);
 
 #endif

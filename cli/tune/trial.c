@@ -17,6 +17,25 @@ void bm_trial_name(bm_tune_job job, char out[32])
         snprintf(out, 32, "t%03zu-%ld", job.trial, job.seed + 1);
 }
 
+double bm_trial_value(const bm_tuning *t, size_t trial, size_t k)
+{
+    if (trial == 0 && !t->space.given[k].there)
+        return NAN;
+    return bm_axis_value(&t->space.axis[k],
+                         bm_search_point(t->search, trial)[k]);
+}
+
+const char *bm_trial_text(const bm_tuning *t, size_t trial, size_t k,
+                          char out[BM_AXIS_TEXT])
+{
+    const bm_given_value *given = &t->space.given[k];
+
+    if (trial == 0)
+        return given->text != NULL ? given->text : given->number;
+    bm_axis_text(&t->space.axis[k], bm_search_point(t->search, trial)[k], out);
+    return out;
+}
+
 static void path_of(const bm_tuning *t, bm_tune_job job, const char *ending,
                     char out[PATH_MAX])
 {
@@ -44,6 +63,77 @@ bm_status bm_trial_settings(const bm_tuning *t, const bm_assignments *a,
         more[n++] = a->row[i].text;
     return bm_settings_read_with(t->arguments, t->path, more, config, out);
 }
+
+/* ---- listed values ------------------------------------------------------- */
+
+static bool is_valid(const bm_tuning *t, const bm_assignments *a)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    bool valid = bm_trial_settings(t, a, &config, &set) == BM_OK;
+
+    bm_config_free(config);
+    return valid;
+}
+
+static void add_word(const bm_axis *a, size_t word, bm_assignments *out)
+{
+    snprintf(out->row[out->n++].text, BM_SPACE_TEXT, "%s=%s", a->name,
+             a->words[word]);
+}
+
+/* Adds choice i of the words of all lists but one. False: there are no more. */
+static bool add_choice(const bm_tuning *t, const bm_axis *but, size_t i,
+                       bm_assignments *out)
+{
+    for (size_t k = 0; k < t->space.n; k++) {
+        const bm_axis *a = &t->space.axis[k];
+
+        if (a == but || a->n_words == 0)
+            continue;
+        add_word(a, i % (size_t)a->n_words, out);
+        i /= (size_t)a->n_words;
+    }
+    return i == 0;
+}
+
+/* A word may be valid with some words of other lists alone. axis: NULL: none, the
+ * fixed settings are checked. */
+static bm_status check_word(const bm_tuning *t, const bm_axis *axis,
+                            size_t word)
+{
+    enum { MOST_CHOICES = 1000 };
+    bm_assignments some = t->space.fixed, all;
+    char fault[2048];
+
+    if (axis != NULL)
+        add_word(axis, word, &some);
+    if (is_valid(t, &some))
+        return BM_OK;
+    snprintf(fault, sizeof fault, "%s", bm_last_message());
+    for (size_t i = 0; i < MOST_CHOICES; i++) {
+        all = some;
+        if (!add_choice(t, axis, i, &all))
+            break;
+        if (is_valid(t, &all))
+            return BM_OK;
+    }
+    return BM_FAIL(BM_ERR_CONFIG, "tune.over: %s: %s",
+                   some.n > 0 ? some.row[some.n - 1].text : "", fault);
+}
+
+bm_status bm_trial_check_listed(const bm_tuning *t)
+{
+    if (t->set.over[strspn(t->set.over, " ")] == '\0')
+        return BM_OK; /* the usual ones */
+    BM_TRY(check_word(t, NULL, 0));
+    for (size_t k = 0; k < t->space.n; k++)
+        for (int w = 0; w < t->space.axis[k].n_words; w++)
+            BM_TRY(check_word(t, &t->space.axis[k], (size_t)w));
+    return BM_OK;
+}
+
+/* ---- a trial ------------------------------------------------------------- */
 
 /* Trials keep the last checkpoint alone, from which the next rung goes on. */
 bm_status bm_trial_write(bm_tuning *t, size_t trial)

@@ -400,6 +400,7 @@ static bm_status open_search(bm_tuning *t)
         .seed = (uint64_t)t->given.job.seed,
         .axes = t->space.n,
         .given = given,
+        .given_apart = t->space.given_apart,
         .rungs = (int)t->set.rungs,
         .reduction = (int)t->set.reduction,
         .slots = (int)t->set.ahead,
@@ -407,7 +408,7 @@ static bm_status open_search(bm_tuning *t)
         .epochs = search_budget(t),
         .trials = t->set.trials > 0 ? (size_t)t->set.trials : SIZE_MAX};
 
-    bm_space_given(&t->space, t->config, &t->given, &t->regime, given);
+    bm_space_given(&t->space, given);
     return bm_search_new(&t->search, &settings,
                          (bm_search_space){t, epochs_at, accepts});
 }
@@ -554,7 +555,8 @@ static bm_status prepare(bm_tuning *t)
         t->set.epochs = t->set.trials > 0 || t->set.minutes > 0
                             ? MOST_EPOCHS
                             : FULL_TRIALS * t->epochs;
-    return bm_space_new(&t->space, t->set.over, &t->given, &t->regime);
+    BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));
+    return bm_trial_check_listed(t);
 }
 
 static bm_status tune(const bm_arguments *a)

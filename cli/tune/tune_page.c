@@ -168,10 +168,8 @@ static void draw_map(const bm_tuning *t, const bm_gauss *g, size_t trial,
 
         fill_cells(t, g, bm_search_point(t->search, trial), pair, c);
         for (size_t i = 0; i < bm_search_trials(t->search); i++) {
-            const double *at = bm_search_point(t->search, i);
-
-            x[series[1].n] = bm_axis_value(a, at[pair[0]]);
-            y[series[1].n++] = bm_axis_value(b, at[pair[1]]);
+            x[series[1].n] = bm_trial_value(t, i, pair[0]);
+            y[series[1].n++] = bm_trial_value(t, i, pair[1]);
         }
         bm_report_page_figure(
             f,
@@ -219,8 +217,7 @@ static void draw_parallel(const bm_tuning *t, size_t best, FILE *f)
         const bm_tune_result *r = bm_last_result(t, i);
 
         for (size_t k = 0; k < shown; k++)
-            values[i * columns + k] = bm_axis_value(
-                &t->space.axis[k], bm_search_point(t->search, i)[k]);
+            values[i * columns + k] = bm_trial_value(t, i, k);
         values[i * columns + shown] = NAN;
         if (r != NULL && isfinite(r->score))
             values[i * columns + shown] =
@@ -330,7 +327,7 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
     bm_report_page_section_end(f);
     bm_report_page_section(f, "Where good settings are");
     draw_progress(t, f);
-    if (g != NULL)
+    if (g != NULL && !(list[0].trial == 0 && t->space.given_apart))
         draw_map(t, g, list[0].trial, f);
     draw_parallel(t, list[0].trial, f);
     bm_report_page_section_end(f);

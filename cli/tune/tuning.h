@@ -75,6 +75,10 @@ BM_CHECKED bm_status bm_trial_settings(const bm_tuning *t,
                                        const bm_assignments *a,
                                        bm_config **config, bm_settings *out);
 
+/* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value that is invalid
+ * with the given values of the other settings, and with all that are listed. */
+BM_CHECKED bm_status bm_trial_check_listed(const bm_tuning *t);
+
 /* Writes the configuration of a new trial. */
 BM_CHECKED bm_status bm_trial_write(bm_tuning *t, size_t trial);
 
@@ -101,6 +105,13 @@ BM_CHECKED bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job,
 /* Epochs of a trial with these settings up to the end of a rung. */
 long bm_assigned_epochs(const bm_tuning *t, const bm_assignments *a, int rung);
 long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung);
+
+/* The value of an axis in a trial: its number, or that of a word; NAN if the axis
+ * does not have the value of the given configuration. As text: borrowed, or
+ * `out`. */
+double bm_trial_value(const bm_tuning *t, size_t trial, size_t axis);
+const char *bm_trial_text(const bm_tuning *t, size_t trial, size_t axis,
+                          char out[BM_AXIS_TEXT]);
 
 /* "t007", or "t007-2" for its second seed. */
 void bm_trial_name(bm_tune_job job, char out[32]);

@@ -300,18 +300,36 @@ static bool is_compared(const char *key)
     return true;
 }
 
+/* A value as a setting has it, "yes"; "": it is none. */
+static void write_setting(const json_t *value, char *out, size_t room)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+
+    out[0] = '\0';
+    if (json_is_string(value) || json_is_boolean(value))
+        snprintf(out, room, "%s",
+                 json_is_string(value) ? json_string_value(value)
+                 : json_is_true(value) ? "yes"
+                                       : "no");
+    else if (json_is_number(value) && text != NULL)
+        snprintf(out, room, "%s", text);
+    free(text);
+}
+
+/* "features.rate is 8000, there 22050: --set features.rate=22050" */
 static void add_value(differences *d, const char *key, const json_t *model,
                       const json_t *data)
 {
-    char *is = json_dumps(data, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-    char *was = json_dumps(model, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-    char text[200];
+    char is[64], was[64], text[400], remedy[160] = "";
 
-    snprintf(text, sizeof text, "features.%s: %s, but the model's %s", key,
-             is != NULL ? is : "not set", was != NULL ? was : "not set");
+    write_setting(data, is, sizeof is);
+    write_setting(model, was, sizeof was);
+    if (was[0] != '\0')
+        snprintf(remedy, sizeof remedy, ": --set features.%.40s=%s", key, was);
+    snprintf(text, sizeof text, "features.%.40s is %s, there %s%s", key,
+             is[0] != '\0' ? is : "not set", was[0] != '\0' ? was : "not set",
+             remedy);
     add(d, text);
-    free(is);
-    free(was);
 }
 
 static bool is_text(const json_t *o, const char *key, const char *text)
@@ -363,8 +381,7 @@ static void compare(differences *d, json_t *model, json_t *data, bool *raw)
                                    json_object_get(model, key) == NULL)
         add_value(d, key, NULL, value);
     if (is_text(data, "normalise", "global") && !same_norm(model, data))
-        add(d, "features.normalise: global, but over another set than the "
-               "model's training set");
+        add(d, "features.normalise is global, there too, but over another set");
     *raw = before && d->n == 0;
 }
 

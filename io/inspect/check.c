@@ -94,11 +94,16 @@ static void report(tally *t, kind k, const char *text)
     bm_log_end_room();
 }
 
-/* Sends a problem to the parent: the kind as a letter, then the text. */
+/* Sends a problem to the parent: the kind as a letter, then the text. What a
+ * reader of shards advises is done already. */
 static void send_problem(const inspection *i, kind k, const char *text)
 {
+    static const char advice[] = "; run bmuf check";
+    bool advises = bm_ends_with(text, advice);
+    size_t n = strlen(text) - (advises ? strlen(advice) : 0);
+
     fprintf(i->out, "%c", 'a' + (int)k);
-    for (; *text != '\0'; text++)
+    for (; n > 0; text++, n--)
         fputc(*text == '\n' ? ' ' : *text, i->out);
     fputc('\n', i->out);
 }

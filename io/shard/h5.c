@@ -2,6 +2,8 @@
 
 #include "core/file.h"
 #include "core/file_kind.h"
+#include "core/words.h"
+#include "io/shard/shard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -96,6 +98,13 @@ static bm_status invalid(const char *path)
 
     if (kind == NULL)
         kind = bm_text_kind(path);
+    if (kind != NULL && !bm_ends_with(path, BM_SHARD_SUFFIX) &&
+        (kind == bm_kind_text || strcmp(kind, "JSON") == 0))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, not a shard; if it is a manifest, pack it "
+                       "first: bmuf pack --audio %s --out DIR, or with "
+                       "--images or --features",
+                       path, kind, path);
     /* The first bytes of a shard can be taken for any text or binary file. */
     if (kind != NULL && kind != bm_kind_binary && kind != bm_kind_text &&
         strcmp(kind, "an HDF5 file") != 0)

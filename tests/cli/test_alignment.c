@@ -394,6 +394,48 @@ static void test_manifests_are_aligned_as_their_sets(void **state)
                  "pack it to align it with -n");
 }
 
+/* Results and messages of one file are in the order in which they were made. */
+static void test_a_message_comes_behind_the_results_before_it(void **state)
+{
+    static const char script[] = "\"$0\" align run test >both 2>&1";
+    const char *last = NULL;
+    char *both = NULL;
+    size_t size = 0;
+
+    (void)state;
+    assert_code(
+        command_run(&(command){
+            .program = "sh",
+            .words = (const char *const[]){"-c", script, bmuf_path(), NULL}}),
+        0);
+    both = slurp(in_folder("both"), &size);
+    assert_true(size > 0 && both[size - 1] == '\n');
+    both[size - 1] = '\0';
+    last = strrchr(both, '\n');
+    assert_non_null(last);
+    assert_says(last, " note r0 aligned ");
+    free(both);
+}
+
+static void test_a_data_directory_of_kaldi_is_aligned(void **state)
+{
+    const char *manifest =
+        "{\"id\": \"s0\", \"audio\": \"test-0.wav\", \"text\": \"a\", "
+        "\"start\": 0.05, \"duration\": 0.2}\n";
+    outcome o;
+
+    (void)state;
+    assert_ok(bm_file_make_directory(in_folder("kaldi")));
+    write_text("kaldi/wav.scp", "r0 ../test-0.wav\n");
+    write_text("kaldi/segments", "s0 r0 0.05 0.25\n");
+    write_text("kaldi/text", "s0 a\n");
+    write_text("same.jsonl", manifest);
+    o = BMUF("align", "run", "kaldi");
+    assert_code(o, 0);
+    assert_int_equal(strncmp(o.out, "s0 1 ", 5), 0);
+    assert_string_equal(o.out, BMUF("align", "run", "same.jsonl").out);
+}
+
 /* ---- frame targets ------------------------------------------------------- */
 
 /* The class of stored frame t of sequence i, from the spans of JSON. */
@@ -553,6 +595,8 @@ int main(void)
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
+        cmocka_unit_test(test_a_message_comes_behind_the_results_before_it),
+        cmocka_unit_test(test_a_data_directory_of_kaldi_is_aligned),
         cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
         cmocka_unit_test(test_targets_are_stored_as_their_set_is),
         cmocka_unit_test(test_the_hybrid_route_leads_to_few_wrong_frames),

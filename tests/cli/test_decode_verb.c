@@ -93,6 +93,57 @@ static void test_all_ways_to_give_recordings_agree(void **_)
     assert_string_equal(DECODE("test-0.wav", "test-1.wav"), DECODE("pair"));
 }
 
+/* Lists as bmuf pack takes them: tables, and compressed. */
+static void test_tables_are_manifests(void **_)
+{
+    const char *wanted = DECODE("pair.jsonl", "test-1.wav", "--format", "trn");
+
+    (void)_;
+    write_text("pair.tsv", "\n"
+                           "id\taudio\ttext\n"
+                           "a\ttest-0.wav\tb\n"
+                           "test-1\ttest-1.wav\tc\n");
+    write_text("pair.csv", "id,audio\na,test-0.wav\ntest-1,test-1.wav\n");
+    run_tool((char *[]){"gzip", "-k", (char *)in_folder("pair.csv"), NULL});
+    assert_string_equal(DECODE("pair.tsv", "--format", "trn"), wanted);
+    assert_string_equal(DECODE("pair.csv", "--format", "trn"), wanted);
+    assert_string_equal(DECODE("pair.csv.gz", "--format", "trn"), wanted);
+    write_text("odd.tsv", "id\taudio\na\n");
+    assert_fails(BMUF("decode", "half.safetensors", "odd.tsv"), 65,
+                 "odd.tsv:2: fewer values than the 2 columns of the header");
+}
+
+/* Ids, excerpts and speakers as the directory has them; paths are relative to it
+ * if not to the current folder, in its wav.scp alone, too. */
+static void test_a_data_directory_of_kaldi(void **_)
+{
+    const char *stm = NULL, *whole = DECODE("test-0.wav", "test-1.wav");
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("kaldi"), 0777), 0);
+    write_text("kaldi/wav.scp", "r0 ../test-0.wav\nr1 ../test-1.wav\n");
+    assert_string_equal(DECODE("kaldi"), whole);
+    assert_string_equal(DECODE("kaldi/wav.scp"), whole);
+    assert_says(line_of(DECODE("kaldi/wav.scp", "--format", "trn"), 1),
+                " (r1)");
+    write_text("kaldi/segments", "s0 r1 0.1 0.3\ns1 r0 0 -1\n");
+    write_text("kaldi/utt2spk", "s0 eve\ns1 bob\n");
+    stm = DECODE("kaldi/", "--format", "stm");
+    assert_says(line_of(stm, 0), "s0 1 eve 0.000 0.200");
+    assert_says(line_of(stm, 1), "s1 1 bob 0.000 ");
+    assert_string_equal(line_of(DECODE("kaldi"), 1), line_of(whole, 0));
+
+    unlink(in_folder("kaldi/segments"));
+    write_text("kaldi/wav.scp", "r0 sph2pipe ../test-0.sph |\n");
+    assert_fails(BMUF("decode", "half.safetensors", "kaldi"), 65,
+                 "kaldi/wav.scp:1: a command, which is not run");
+    assert_fails(BMUF("decode", "half.safetensors", "kaldi/wav.scp"), 65,
+                 "kaldi/wav.scp:1: a command, which is not run");
+    write_text("kaldi/wav.scp", "r0 gone/r0.wav\n");
+    assert_fails(BMUF("decode", "half.safetensors", "kaldi/wav.scp"), 65,
+                 "there is no gone/r0.wav, and no kaldi/gone/r0.wav");
+}
+
 /* In byte order of their paths, with files in folders. */
 static void test_a_folder_is_all_its_recordings(void **_)
 {
@@ -160,6 +211,33 @@ static void test_other_rates_are_resampled(void **_)
     write_samples("fast.wav", 16000, twice, 2 * n);
     assert_string_equal(DECODE("fast.wav"), slow);
     assert_true(strlen(slow) > 1);
+}
+
+/* Every second sample: bands above 2 kHz are empty. Nothing is said if the rate
+ * is the model's, or higher. */
+static void test_a_low_rate_is_told_once(void **_)
+{
+    static float x[16000];
+    size_t n = read_samples("test-3.wav", x, 16000);
+    outcome o;
+
+    (void)_;
+    for (size_t i = 0; i < n / 2; i++)
+        x[i] = x[2 * i];
+    write_samples("slow.wav", 4000, x, n / 2);
+    write_samples("slower.wav", 2000, x, n / 2);
+    o = BMUF("decode", "half.safetensors", "slow.wav", "slower.wav",
+             "test-3.wav");
+    assert_code(o, 0);
+    assert_says(o.err, "2 recordings have a lower sampling rate than the "
+                       "model's 8000 Hz, the lowest 2000 Hz: bands above 1000 "
+                       "Hz are empty\n");
+    o = BMUF("decode", "half.safetensors", "slow.wav");
+    assert_says(o.err, "1 recording has a lower sampling rate than the model's "
+                       "8000 Hz, the lowest 4000 Hz");
+    o = BMUF("decode", "half.safetensors", "fast.wav", "test-3.wav");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "sampling rate"), 0);
 }
 
 static void test_excerpts_are_decoded_alone(void **_)
@@ -570,7 +648,7 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
         {"story.txt", "story.txt is a text, but none of its first lines"},
         {"bad.jsonl", "bad.jsonl:1: not JSON"},
         {"half.safetensors", "half.safetensors is a safetensors file"},
-        {"other-set", "features made with other settings"},
+        {"other-set", "features.shift_ms is 5.0, there 10.0"},
     };
     const char *words[40] = {"decode", "half.safetensors", "test-0.wav"};
     const char *alone = DECODE("test-0.wav");
@@ -593,6 +671,40 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
     snprintf(wanted, sizeof wanted, "%s\n\n\n\n\n\n\n\n\n\n\n\n%s", alone,
              alone);
     assert_string_equal(o.out, wanted);
+}
+
+/* An error, and nothing else; its path is there once. */
+static void test_a_single_broken_input_is_an_error(void **_)
+{
+    static const struct {
+        const char *name, *error;
+        int code;
+    } all[] = {
+        {"missing.wav", "bmuf: missing.wav: No such file or directory\n", 66},
+        {"page.png",
+         "bmuf: page.png is a PNG image, but the model was trained on "
+         "recordings\n",
+         65},
+        {"void", "bmuf: void: no recordings in this folder\n", 66},
+        {"short.wav",
+         "bmuf: short.wav: 0.010 s: shorter than one window of 25 ms\n", 65},
+    };
+    command c = {
+        .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
+        .in = "empty.wav"};
+    outcome o;
+
+    (void)_;
+    FOR_EACH (i, all) {
+        o = BMUF("decode", "half.safetensors", all[i].name);
+        assert_code(o, all[i].code);
+        assert_string_equal(o.out, "");
+        assert_string_equal(o.err, all[i].error);
+    }
+    o = command_run(&c);
+    assert_code(o, 66);
+    assert_string_equal(o.err, "bmuf: stdin has no recording and no path: "
+                               "there is nothing to decode\n");
 }
 
 /* Of a list, a manifest and a set, with JSON: the object has the reason. */
@@ -719,9 +831,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_packed_set_gives_the_transcripts_of_eval),
         cmocka_unit_test(test_all_ways_to_give_recordings_agree),
+        cmocka_unit_test(test_tables_are_manifests),
+        cmocka_unit_test(test_a_data_directory_of_kaldi),
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),
+        cmocka_unit_test(test_a_low_rate_is_told_once),
         cmocka_unit_test(test_excerpts_are_decoded_alone),
         cmocka_unit_test(test_threads_do_not_change_a_byte),
         cmocka_unit_test(test_times_and_confidences_are_those_of_the_logits),
@@ -735,6 +850,7 @@ int main(void)
         cmocka_unit_test(test_options_of_the_search_reach_it),
         cmocka_unit_test(test_results_come_before_the_input_ends),
         cmocka_unit_test(test_broken_inputs_are_named_and_others_decoded),
+        cmocka_unit_test(test_a_single_broken_input_is_an_error),
         cmocka_unit_test(test_one_broken_file_of_many_is_one_fault),
         cmocka_unit_test(test_a_closed_pipe_ends_it_quietly),
     };

@@ -803,13 +803,15 @@ static void test_other_feature_settings_are_an_error(void **_)
     (void)_;
     pack("test.jsonl", "bent", "train", "features.preemphasis=0.5");
     assert_fails(BMUF("eval", "half.safetensors", "bent"), 65,
-                 "bent has features made with other settings than the model's",
-                 "features.preemphasis: 0.5, but the model's 0.97",
+                 "bent has other features than the model half.safetensors:\n"
+                 "  features.preemphasis is 0.5, there 0.97: --set "
+                 "features.preemphasis=0.97\n",
                  "--vocab TRAINING-DATA");
     assert_code(BMUF("eval", "half.safetensors", "bent", "--force"), 0);
     assert_fails(
         BMUF("train", "tiny.ini", "--out", "none", "--set", "data.dev=bent"),
-        65, "bent has features", "features.preemphasis: 0.5");
+        65, "bent has other features than data.train (train):",
+        "features.preemphasis is 0.5");
     /* What belongs to the recordings may differ. */
     pack("test.jsonl", "first", "train", "features.channel=1");
     assert_code(BMUF("eval", "half.safetensors", "first"), 0);
@@ -863,8 +865,9 @@ static void test_the_normalisation_travels_with_the_model(void **_)
         assert_code(BMUF("eval", "global", same[k], "--dump", dumped), 0);
         assert_same_files("like.npz", dumped);
     }
-    assert_fails(BMUF("eval", "global", "own"), 65,
-                 "features.normalise: global, but over another set");
+    assert_fails(
+        BMUF("eval", "global", "own"), 65,
+        "features.normalise is global, there too, but over another set");
     assert_code(BMUF("eval", "global", "own", "--force", "--dump", "own.npz"),
                 0);
     own = dump_read("own.npz");
@@ -914,13 +917,36 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
     (void)_;
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "wide"), 0);
     assert_fails(BMUF("eval", "half.safetensors", "wide"), 65,
-                 "wide has 40 features per frame, the model needs 8",
-                 "features.* settings");
+                 "wide has other features than the model half.safetensors (40 "
+                 "in a frame, needed are 8):\n"
+                 "  features.mels is 40, there 8: --set features.mels=8\n");
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "worded",
                      "--units", "words", "--set", "features.mels=8"),
                 0);
     assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
-                 "worded has another vocabulary", "--vocab");
+                 "worded has 17 words, the model half.safetensors has 5 "
+                 "characters; the first that differs is 'a' there, '<space>' "
+                 "here; to use it here, pack it with --vocab TRAINING-DATA");
+    write_text("line.pgm", "P5\n4 4\n255\n0123456789abcdef");
+    write_text("line.jsonl",
+               "{\"id\": \"l\", \"image\": \"line.pgm\", \"text\": \"a\"}\n");
+    assert_code(BMUF("pack", "--images", "line.jsonl", "--out", "line"), 0);
+    assert_fails(BMUF("eval", "half.safetensors", "line"), 65,
+                 "line has images, the model half.safetensors was trained on "
+                 "recordings\n");
+    write_text("wordless.jsonl",
+               "{\"id\": \"a\", \"audio\": \"test-0.wav\"}\n");
+    assert_code(BMUF("pack", "--audio", "wordless.jsonl", "--out", "wordless",
+                     "--set", "features.mels=8"),
+                0);
+    assert_fails(BMUF("eval", "half.safetensors", "wordless"), 65,
+                 "wordless has no labels, and no vocabulary for them");
+    write_text("test.tsv", "id\taudio\na\ttest-0.wav\n");
+    assert_fails(BMUF("eval", "half.safetensors", "test.tsv"), 65,
+                 "bmuf: test.tsv is a text, not a shard; if it is a manifest, "
+                 "pack it first: bmuf pack --audio test.tsv --out DIR,");
+    assert_fails(BMUF("eval", "half.safetensors", "test.jsonl"), 65,
+                 "bmuf: test.jsonl is JSON, not a shard; if it is a manifest");
     assert_fails(BMUF("eval", "test.jsonl", "test"), 65,
                  "test.jsonl is JSON, not a model");
     assert_fails(BMUF("info", "test.jsonl"), 65, "test.jsonl is JSON, not a");

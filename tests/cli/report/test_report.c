@@ -126,11 +126,22 @@ static void test_ranks_do_not_change_a_comparison(void **_)
 static void test_compare_says_what_is_missing(void **_)
 {
     (void)_;
-    assert_fails(BMUF("compare", "a"), 64, "compare needs RUN...");
+    assert_fails(BMUF("compare", "a"), 64, "compare needs RUN RUN...");
     assert_fails(BMUF("compare", "a", "none", "--on", "test"), 66, "none");
     assert_fails(BMUF("compare", "a", "b", "--on", "nowhere"), 66, "nowhere");
     assert_fails(BMUF("compare", "a/model.safetensors", "b"), 66,
                  "a/model.safetensors names no data.dev", "--on DIR");
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "worded",
+                     "--units", "words", "--set", "features.mels=8"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "w", "--set",
+                     "data.train=worded", "--set", "data.dev=", "--set",
+                     "train.epochs=1", "--set", "schedule.kind=constant"),
+                0);
+    assert_fails(BMUF("compare", "a", "w", "--on", "test"), 65,
+                 "a and w cannot be compared on test: test has 5 characters, "
+                 "the model w/model.safetensors has ",
+                 " words; the first that differs is '<space>' there, '");
 }
 
 /* ---- report ------------------------------------------------------------- */

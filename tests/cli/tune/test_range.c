@@ -135,7 +135,7 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
 
     (void)_;
     assert_ok(bm_space_new(&s, "", &set, &regime));
-    bm_space_given(&s, NULL, &set, &regime, x);
+    bm_space_given(&s, x);
     bm_space_assign(&s, x, &a);
     assert_true(has(&a, "block.steps=20"));
     assert_true(has(&a, "block.frames_total=0"));
@@ -155,6 +155,31 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     assert_true(fabs(eta - 0.9375 * 0.9375) < 1e-4);
     assert_true(fabs(value(&a, "bmuf.rate") / (1 - eta) / 16 - 1) < 0.01);
     assert_true(has(&a, "block.workers=4@0 16@1"));
+}
+
+/* What is not on an axis stays what it is; a list without it has no place. */
+static void test_the_given_values_are_kept(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    bm_space s;
+
+    (void)_;
+    assert_ok(bm_space_new(&s, "train.rate=0.01,0.020 block.steps=5..10", &set,
+                           &regime));
+    assert_true(s.given[0].there && !s.given[1].there && !s.given_apart);
+    assert_string_equal(s.given[0].number, "0.020");
+    assert_string_equal(s.given[1].number, "20");
+    assert_true(s.given[1].u > 0.99); /* the nearest is 10 */
+    assert_ok(bm_space_new(&s, "train.strategy=average,bmuf", &set, &regime));
+    assert_true(s.given[0].there && !s.given_apart);
+    assert_true(s.given[0].u == 0.75);
+    assert_ok(bm_space_new(&s, "train.strategy=average,ssgd", &set, &regime));
+    assert_true(!s.given[0].there && s.given_apart);
+    assert_string_equal(s.given[0].text, "bmuf"); /* its default */
+    assert_ok(bm_space_new(&s, "train.rate=0.01,0.04", &set, &regime));
+    assert_true(s.given_apart);
+    assert_string_equal(s.given[0].number, "0.02");
 }
 
 static double lowest(const bm_space *s, const char *name)
@@ -222,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_explained),
         cmocka_unit_test(
             test_block_momentum_follows_from_block_and_time_constant),
+        cmocka_unit_test(test_the_given_values_are_kept),
         cmocka_unit_test(test_a_time_constant_is_at_least_the_shortest_block),
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
     };

@@ -160,6 +160,46 @@ static void test_one_of_three_is_promoted(void **_)
     bm_search_free(s);
 }
 
+/* Of a first trial whose point is not its own the model knows nothing: what it
+ * expects is the same whatever that trial's score is. */
+static void test_a_trial_apart_is_left_out_of_the_model(void **_)
+{
+    double given = 0.5, at[2] = {0.5, 1}, mean[2], deviation = 0;
+    bm_search_settings settings = {.seed = 1,
+                                   .axes = 1,
+                                   .given = &given,
+                                   .given_apart = true,
+                                   .rungs = 1,
+                                   .reduction = 2,
+                                   .slots = 1,
+                                   .epochs = 1000,
+                                   .trials = 6};
+
+    (void)_;
+    for (int k = 0; k < 2; k++) {
+        bm_search_state state = BM_SEARCH_JOB;
+        bm_search *s = NULL;
+        bm_search_job job;
+        bm_gauss *g = NULL;
+
+        assert_ok(
+            bm_search_new(&s, &settings, (bm_search_space){NULL, powers, any}));
+        while (state != BM_SEARCH_END) {
+            assert_ok(bm_search_next(s, &job, &state));
+            if (state == BM_SEARCH_JOB)
+                bm_search_tell(s, job,
+                               job.trial == 0 ? 10 - 20 * k
+                                              : *bm_search_point(s, job.trial));
+        }
+        assert_int_equal(bm_search_trials(s), 6);
+        assert_ok(bm_search_model(s, &g));
+        bm_gauss_predict(g, at, &mean[k], &deviation);
+        bm_gauss_free(g);
+        bm_search_free(s);
+    }
+    assert_true(mean[0] == mean[1]);
+}
+
 /* Like errors of speech against the learning rate: least at 0.27, and all fall by as
  * much from rung to rung. */
 static double like_speech(double x, int rung)
@@ -502,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_the_model_finds_axes_without_effect),
         cmocka_unit_test(test_expected_improvement_is_that_of_a_normal),
         cmocka_unit_test(test_one_of_three_is_promoted),
+        cmocka_unit_test(test_a_trial_apart_is_left_out_of_the_model),
         cmocka_unit_test(test_rungs_are_made_comparable),
         cmocka_unit_test(test_a_failed_trial_is_never_promoted),
         cmocka_unit_test(test_a_space_without_points_ends_the_search),

@@ -221,8 +221,8 @@ static void test_values_that_are_not_tried_are_named(void **_)
     TUNE(&p, "untried", "--set", "sgd.local_state=keep", "--over",
          "train.rate=0.005..0.02", "--over", "sgd.local_state=keep,reset");
     assert_ended(&p, 0);
-    assert_printed(&p, "no trial had sgd.local_state = reset; trials that bmuf "
-                       "explain warns of are avoided\n");
+    assert_printed(&p, "no trial had sgd.local_state = reset: bmuf explain "
+                       "warns of it, or there were too few trials\n");
     printed = slurp(p.out, &(size_t){0});
     assert_int_equal(count_of(printed, "no trial had"), 1);
     free(printed);
@@ -234,6 +234,16 @@ static void test_invalid_searches_are_refused(void **_)
     assert_fails(BMUF("tune", "tune.ini"), 64, "tune needs --out");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "train.rate"),
                  78, "expected SECTION.KEY=LOW..HIGH");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over",
+                      "model.net=linear,lineal"),
+                 78, "tune.over: model.net=lineal: ", "model.net", "'lineal'");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over",
+                      "train.strategy=bmuf,bmuff"),
+                 78, "tune.over: train.strategy=bmuff: ",
+                 "train.strategy: 'bmuff' is not one of");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over",
+                      "job.workers=0", "--over", "train.rate=0.01..0.1"),
+                 78, "tune.over: job.workers=0: ");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set", "data.dev="),
                  78, "data.dev");
     assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
@@ -276,6 +286,25 @@ static void row_of(const char *directory, const char *trial, char field[13][64])
     }
     free(text);
     assert_true(found > 0);
+}
+
+/* t000 has the values that it ran with, on a list, in a range or not. */
+static void test_the_given_configuration_has_its_own_values(void **_)
+{
+    char given[13][64], *rows = NULL;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "own", "--trials", "2",
+                "--set", "train.epochs=1", "--over",
+                "train.strategy=average,ssgd", "--over", "job.workers=3..4");
+    assert_ended(&p, 0);
+    row_of("own", "t000", given);
+    assert_string_equal(given[11], "bmuf");
+    assert_string_equal(given[12], "2");
+    rows = slurp(p.out, &(size_t){0});
+    assert_says(rows, " bmuf            2\n");
+    free(rows);
 }
 
 /*
@@ -362,6 +391,7 @@ int main(void)
         cmocka_unit_test(test_trials_of_another_version_are_refused),
         cmocka_unit_test(test_values_that_are_not_tried_are_named),
         cmocka_unit_test(test_invalid_searches_are_refused),
+        cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),

@@ -372,6 +372,7 @@ static void test_damaged_labels_are_reported_alone(void **_)
                     "set-00000.bmuf.h5: the labels of unit 0 (first sequence "
                     "set/0) are damaged");
     assert_reported(text, "damaged units or tables: 1\n");
+    assert_null(strstr(text, "run bmuf check"));
     assert_int_equal(problems, 1);
     free(text);
 }
