@@ -6,9 +6,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int by_name(const void *a, const void *b)
 {
@@ -46,6 +48,19 @@ static char *join(const char *directory, const char *name)
     return path;
 }
 
+/* A path that is not absolute is one of the current directory. */
+static bm_status no_directory(const char *path, int error)
+{
+    char here[PATH_MAX];
+
+    if (error != ENOENT || path[0] == '/' || getcwd(here, sizeof here) == NULL)
+        return BM_FAIL(BM_ERR_MISSING, "data directory %s: %s", path,
+                       strerror(error));
+    return BM_FAIL(BM_ERR_MISSING,
+                   "data directory %s: %s below %s, where bmuf was started",
+                   path, strerror(error), here);
+}
+
 bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
 {
     const struct dirent *entry = NULL;
@@ -59,9 +74,10 @@ bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
         BM_TRY_DONE(add(&found, &count, strdup(path)));
     } else {
         d = opendir(path);
-        if (d == NULL)
-            BM_FAIL_DONE(BM_ERR_MISSING, "data directory %s: %s", path,
-                         strerror(errno));
+        if (d == NULL) {
+            status = no_directory(path, errno);
+            goto done;
+        }
         while ((entry = readdir(d)) != NULL)
             if (is_shard(entry->d_name))
                 BM_TRY_DONE(add(&found, &count, join(path, entry->d_name)));

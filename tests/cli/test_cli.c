@@ -383,7 +383,8 @@ static void test_missing_inputs_are_named(void **_)
                  66, "no.txt");
     assert_fails(BMUF("eval", "no.safetensors", "test"), 66, "no.safetensors");
     assert_fails(BMUF("explain", "tiny.ini", "--set", "data.train=nowhere"), 66,
-                 "nowhere");
+                 "nowhere: No such file or directory below /",
+                 "where bmuf was started");
     assert_fails(
         BMUF("train", "tiny.ini", "--set", "data.train=nowhere", "--out", "r"),
         66, "nowhere");
