@@ -141,6 +141,8 @@ static void take_event(void *self, const char *kind, json_t *event)
                         .cluster_s = number_or(event, "cluster_s", NAN),
                         .target_s = number_or(event, "target_s", NAN)};
 
+    if (strcmp(kind, "given_apart") == 0)
+        into->t->given_apart = true;
     if (strcmp(kind, "result") != 0 || into->status != BM_OK)
         return;
     copy_text(event, "state", r.state, sizeof r.state);
@@ -171,10 +173,19 @@ static bool is_search(const bm_tuning *t, const char *record)
            rmdir(t->directory) == 0; /* it is made again */
 }
 
+bool bm_record_exists(const bm_tuning *t)
+{
+    char path[PATH_MAX];
+
+    name(t, "config.ini", path);
+    return access(path, F_OK) == 0;
+}
+
 bm_status bm_record_open(bm_tuning *t)
 {
     char config[PATH_MAX], record[PATH_MAX], path[PATH_MAX];
     struct stat info;
+    bool begun = bm_record_exists(t);
 
     name(t, "config.ini", config);
     name(t, "record", record);
@@ -187,12 +198,17 @@ bm_status bm_record_open(bm_tuning *t)
     BM_TRY(bm_file_make_directory(record));
     BM_TRY(bm_file_lock(&t->lock, t->directory, "tune.lock"));
     BM_TRY(bm_file_make_directory(path));
-    if (stat(config, &info) == 0)
+    if (begun)
         BM_TRY(check_config(t, config));
     BM_TRY(bm_settings_write(t->config, config));
     BM_TRY(read_results(t, record));
     name(t, "record/journal.jsonl", path);
-    return bm_journal_open(&t->journal, path, 0);
+    BM_TRY(bm_journal_open(&t->journal, path, 0));
+    if (!begun && t->space.given_apart) {
+        t->given_apart = true;
+        bm_journal_write(t->journal, "given_apart", (bm_field[]){{0}});
+    }
+    return BM_OK;
 }
 
 void bm_record_close(bm_tuning *t)

@@ -208,10 +208,12 @@ static bm_given_value given_on(const bm_axis *a, const bm_settings *set,
         g.text = setting_text(a, set->config);
     if (g.text != NULL) {
         place = bm_axis_place(a, g.text);
-        x = number_of(g.text);
+        x = strtod(g.text, NULL);
     }
-    g.there = !isnan(place) || has_number(a, x);
     g.u = fmin(isnan(place) ? nearest(a, x) : place, 1 - 1e-9);
+    if (g.text != NULL)
+        x = number_of(g.text);
+    g.there = !isnan(place) || has_number(a, x);
     if (g.there) {
         g.text = NULL;
         bm_axis_text(a, g.u, g.number);

@@ -400,7 +400,7 @@ static bm_status open_search(bm_tuning *t)
         .seed = (uint64_t)t->given.job.seed,
         .axes = t->space.n,
         .given = given,
-        .given_apart = t->space.given_apart,
+        .given_apart = t->given_apart,
         .rungs = (int)t->set.rungs,
         .reduction = (int)t->set.reduction,
         .slots = (int)t->set.ahead,
@@ -556,7 +556,7 @@ static bm_status prepare(bm_tuning *t)
                             ? MOST_EPOCHS
                             : FULL_TRIALS * t->epochs;
     BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));
-    return bm_trial_check_listed(t);
+    return bm_record_exists(t) ? BM_OK : bm_trial_check_listed(t);
 }
 
 static bm_status tune(const bm_arguments *a)

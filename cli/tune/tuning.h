@@ -5,7 +5,7 @@
  *     DIR/trials/t007.ini     the configuration of trial 7
  *     DIR/trials/t007/        its run; t007-2/ with the second seed, ..
  *     DIR/trials/t007.log     what bmuf train printed
- *     DIR/record/journal.jsonl  an event for each result
+ *     DIR/record/journal.jsonl  an event for each result; given_apart
  *     DIR/trials.tsv, DIR/best.ini
  *
  * The journal is what a stopped search goes on from: the search (search.h) is
@@ -56,6 +56,8 @@ typedef struct bm_tuning {
     long epochs;     /* of a whole trial, unless that is searched */
     long first_rung; /* of these, the epochs of the first rung */
     bm_space space;
+    bool given_apart; /* as in space; older programs began searches without it,
+                         which go on so */
     bm_search *search;
 
     bm_assignments *trials; /* [n_trials] */
@@ -126,6 +128,9 @@ BM_CHECKED bm_status bm_trial_time(const bm_tuning *t,
                                    bm_tune_result *r);
 
 /* ---- record.c ------------------------------------------------------------ */
+
+/* Whether there is a search in the directory to go on with. */
+bool bm_record_exists(const bm_tuning *t);
 
 /* Opens the directory, or continues in it; reads the results in its journal.
  * Fails with BM_ERR_CREATE, or with BM_ERR_CONFIG if it belongs to another

@@ -3,7 +3,6 @@
 #include "core/file.h"
 #include "core/file_kind.h"
 #include "core/words.h"
-#include "io/shard/shard.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -98,7 +97,7 @@ static bm_status invalid(const char *path)
 
     if (kind == NULL)
         kind = bm_text_kind(path);
-    if (kind != NULL && !bm_ends_with(path, BM_SHARD_SUFFIX) &&
+    if (kind != NULL && !bm_ends_with(path, ".h5") &&
         (kind == bm_kind_text || strcmp(kind, "JSON") == 0))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is %s, not a shard; if it is a manifest, pack it "

@@ -305,6 +305,12 @@ static void test_the_given_configuration_has_its_own_values(void **_)
     rows = slurp(p.out, &(size_t){0});
     assert_says(rows, " bmuf            2\n");
     free(rows);
+    rows = read_whole("own/record", "journal.jsonl"); /* how it goes on */
+    assert_int_equal(count_of(rows, "\"given_apart\""), 1);
+    free(rows);
+    rows = read_whole("one/record", "journal.jsonl");
+    assert_int_equal(count_of(rows, "\"given_apart\""), 0);
+    free(rows);
 }
 
 /*
