@@ -225,6 +225,7 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     if (m->faults.n > before || f->path == NULL)
         return BM_OK;
     e.has_text = f->text != NULL;
+    m->texts += e.has_text;
     BM_TRY(keep(m, f->id != NULL ? f->id : none,
                 f->id != NULL ? strlen(f->id) : 0, true, &e.id));
     BM_TRY(keep_path(m, f->path, &e.path));
@@ -617,6 +618,13 @@ size_t bm_manifest_speakers(const bm_manifest *m)
 size_t bm_manifest_copies(const bm_manifest *m)
 {
     return m->copies;
+}
+
+const char *bm_manifest_why_no_texts(const bm_manifest *m)
+{
+    if (m->texts > 0)
+        return NULL;
+    return m->no_texts[0] != '\0' ? m->no_texts : "no line has a text";
 }
 
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)

@@ -63,6 +63,8 @@ struct bm_manifest {
     char *text;
     size_t used, text_room;
     size_t speakers;
+    size_t texts;                 /* rows with a text */
+    char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
     bm_manifest_table table;
     bm_faults faults;
 };
