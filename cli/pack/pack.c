@@ -12,20 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bm_status get_most_left_out(const bm_arguments *a, double *out)
+static bm_status get_percent(const bm_arguments *a, const char *option,
+                             double usual, double *out)
 {
-    const char *text = bm_argument(a, "max-left-out");
+    const char *text = bm_argument(a, option);
     char *end = NULL;
 
-    *out = 1;
+    *out = usual;
     if (text == NULL)
         return BM_OK;
     *out = strtod(text, &end);
     if (end == text || *end != '\0' || !(*out >= 0 && *out <= 100))
         return BM_FAIL(BM_ERR_ARG,
-                       "pack: --max-left-out %s is not a percentage from 0 to "
-                       "100",
-                       text);
+                       "pack: --%s %s is not a percentage from 0 to 100",
+                       option, text);
     return BM_OK;
 }
 
@@ -230,7 +230,8 @@ static bm_status read_plan(const bm_arguments *a, const bm_config *config,
     BM_TRY(bm_config_fill(config, "shard", bm_shard_options, &plan->set));
     if (bm_config_text(config, "shard", "store") == NULL)
         plan->set.store = NULL;
-    return get_most_left_out(a, &plan->most_left_out);
+    BM_TRY(get_percent(a, "max-left-out", 1, &plan->most_left_out));
+    return get_percent(a, "max-unknown", 5, &plan->most_unknown);
 }
 
 /* All that one process can check. Texts are borrowed from `a`. */
@@ -348,6 +349,9 @@ static const bm_flag flags[] = {
      "normalise texts to Unicode's form C, or not; default: nfc", 0, false},
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
+    {"max-unknown", "PERCENT",
+     "fail if more symbols of the texts are not in --vocab; default: 5", 0,
+     false},
     {"threads", "N",
      "files at a time, of each rank; default: all cores, or its share of them",
      0, false},

@@ -256,10 +256,19 @@ static void warn_of_no_labels(const packing *p)
                why != NULL ? why : "all texts are empty");
 }
 
+static void warn_of_unknown(const bm_labels *l)
+{
+    if (l->unknown > 0)
+        bm_log(BM_WARNING,
+               "%s in %s %s not in the vocabulary and %s skipped, e.g. %s",
+               bm_count_noun((long long)l->unknown, "symbol").text,
+               bm_count_noun((long long)l->with_unknown, "text").text,
+               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
+               bm_labels_unknown(l).text);
+}
+
 static void warn(const packing *p)
 {
-    const bm_labels *l = &p->labels;
-
     warn_of_no_labels(p);
 
     if (p->unnamed > 0)
@@ -272,13 +281,6 @@ static void warn(const packing *p)
                k->n == 1 ? "is" : "are", k->kind, k->ids,
                k->n > FIRST_IDS ? ", .." : "");
     }
-    if (l->unknown > 0)
-        bm_log(BM_WARNING,
-               "%s in %s %s not in the vocabulary and %s skipped, e.g. '%s'",
-               bm_count_noun((long long)l->unknown, "symbol").text,
-               bm_count_noun((long long)l->with_unknown, "text").text,
-               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
-               l->first_unknown);
 }
 
 /* Fails if there is nothing, or too much was left out. */
@@ -388,6 +390,8 @@ static bm_status finish(packing *p)
     warn(p);
     if (!p->before.complete) {
         BM_TRY(check_left_out(p));
+        BM_TRY(bm_labels_check(&p->labels, p->texts, p->plan->most_unknown));
+        warn_of_unknown(&p->labels);
         BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     }
     BM_TRY(write_vocab(p));

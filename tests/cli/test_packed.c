@@ -215,7 +215,7 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
     assert_says(o.out, " 0 unknown symbols");
     assert_shard("t1/data-00000.bmuf.h5", true, "<blank>\na\nb\n", labels, 4);
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t2", "--vocab",
-             "w/vocab.txt");
+             "w/vocab.txt", "--max-unknown", "34");
     assert_code(o, 0);
     assert_says(o.out, " 2 unknown symbols"); /* the spaces */
     assert_shard("t2/data-00000.bmuf.h5", false, "<blank>\na\nb\n", labels, 4);
@@ -230,6 +230,33 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
     assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
                       "--vocab", "nowhere"),
                  66, "nowhere");
+}
+
+/* By default more than 5 % are too many. */
+static void test_a_vocabulary_of_other_units_is_told(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("table.txt", "<ctc> 0\n<space> 1\na 2\nb 3\nc 4\n");
+    write_text("words.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\", \"text\": \"ab a\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"cab ab\"}\n");
+    o = BMUF("pack", "--audio", "words.jsonl", "--out", "units", "--vocab",
+             "table.txt");
+    assert_code(o, 65);
+    assert_says(o.err, "3 of 4 symbols of the texts are not in the vocabulary, "
+                       "e.g. 'ab', 'cab'. This is more than 5 %, and nothing "
+                       "was packed; its symbols are characters: add --units "
+                       "characters");
+    assert_int_equal(count_of(o.err, "vocabulary"), 1);
+    assert_code(BMUF("info", "units"), 66);
+    assert_code(BMUF("pack", "--audio", "words.jsonl", "--out", "units",
+                     "--vocab", "table.txt", "--units", "characters"),
+                0);
+    assert_fails(BMUF("pack", "--audio", "words.jsonl", "--out", "no",
+                      "--max-unknown", "-1"),
+                 64, "--max-unknown -1 is not a percentage");
 }
 
 /* ---- what is left out ---------------------------------------------------- */
@@ -788,6 +815,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_of_shards_keeps_its_units),
         cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
         cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
+        cmocka_unit_test(test_a_vocabulary_of_other_units_is_told),
         cmocka_unit_test(test_more_left_out_than_allowed_is_a_failure),
         cmocka_unit_test(test_what_is_left_out_is_counted_by_kind),
         cmocka_unit_test(test_a_failing_disk_is_no_left_out_recording),
