@@ -41,12 +41,24 @@ typedef struct bm_manifest_fields {
     double end;             /* in place of a duration; 0: none */
 } bm_manifest_fields;
 
-/* The columns of a table: what each of them is, an offset into
- * bm_manifest_fields or one of a number; -1: nothing known. */
+/* What a column of a table or a key of JSON may be called. */
+typedef struct bm_manifest_name {
+    const char *name; /* in any case */
+    size_t field;     /* an offset into bm_manifest_fields */
+    const char *kind; /* of the files of the manifest; "wenet": it has "wav";
+                         NULL: any */
+    bool number;      /* of seconds; else a text */
+    bool weak;        /* it counts if no other name gives the field */
+} bm_manifest_name;
+
+enum { BM_MANIFEST_NAMES = 27 };
+extern const bm_manifest_name bm_manifest_names[BM_MANIFEST_NAMES];
+
+/* The columns of a table: which name each of them has; -1: none that counts. */
 typedef struct bm_manifest_table {
     size_t n;
-    char delimiter; /* '\t', ','; 0: there is no header yet */
-    int field[BM_MOST_COLUMNS];
+    char delimiter; /* '\t', ',', ';'; 0: there is no header yet */
+    int name[BM_MOST_COLUMNS];
 } bm_manifest_table;
 
 struct bm_manifest {
@@ -97,14 +109,24 @@ BM_CHECKED bm_status bm_manifest_keep(bm_manifest *m, const char *text,
 /* Notes a fault for each id that two rows have. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);
 
+/* The number of a name; -1: it is not known. */
+int bm_manifest_find_name(const char *name);
+
+/* chosen[k] <- name k is where its field is taken from. spelled[k]: as the line
+ * has it; NULL: it has not. Others are counted as not understood; it is a fault if
+ * two names have the same right to a field. */
+void bm_manifest_choose(bm_manifest *m, size_t line,
+                        const char *const spelled[BM_MANIFEST_NAMES],
+                        bool chosen[BM_MANIFEST_NAMES]);
+
 /* Formats: a line of JSON; a line of a table, of which the first is the header.
- * Fail with BM_ERR_MEMORY. */
+ * Fail with BM_ERR_MEMORY, or with BM_ERR_FORMAT if a header names no file. */
 BM_CHECKED bm_status bm_manifest_json(bm_manifest *m, size_t line,
                                       const char *text, size_t length);
 BM_CHECKED bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line,
                                               char *text, size_t length);
 
-/* Is it the header of a table? */
+/* Is it the header of a table, by the names of its columns? */
 bool bm_manifest_is_header(const char *line);
 
 /* A data directory of Kaldi. Fails as bm_manifest_read. */
