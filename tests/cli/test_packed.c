@@ -581,9 +581,14 @@ static void test_an_excerpt_is_the_recording_that_was_cut_there(void **_)
     free(excerpt);
     free(cut);
     write_text("long.jsonl", "{\"id\": \"u\", \"audio\": \"long.wav\", "
-                             "\"start\": 1.5, \"duration\": 1}\n");
+                             "\"start\": 1.5, \"duration\": 1.01}\n");
     assert_fails(BMUF("pack", "--audio", "long.jsonl", "--out", "no"), 65,
                  "1 excerpt outside the recording");
+    write_text("long.jsonl",
+               "{\"id\": \"u\", \"audio\": \"long.wav\", \"text\": \"a\", "
+               "\"start\": 1.5, \"duration\": 0.9}\n");
+    assert_says(BMUF("pack", "--audio", "long.jsonl", "--out", "no").err,
+                "1 of 1 sequence is cut at the end of the recording: u");
 }
 
 /* ---- texts --------------------------------------------------------------- */
