@@ -79,8 +79,30 @@ static void look_up(bm_manifest *m, size_t line, json_t *object,
     }
 }
 
+/* Files of another kind are for another option. */
+static void tell_missing(bm_manifest *m, size_t line,
+                         const char *const spelled[])
+{
+    static const char *const options[][2] = {
+        {"audio", "audio"}, {"image", "images"}, {"feats", "features"}};
+
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        const char *key = options[k][0];
+
+        if (spelled[bm_manifest_find_name(key)] == NULL)
+            continue;
+        bm_manifest_fault_once(m, line,
+                               "\"%s\" is missing; there is \"%s\", which "
+                               "--%s takes",
+                               m->kind, key, options[k][1]);
+        return;
+    }
+    bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
+}
+
 /* Of files with the names of other programs ids are made. */
-static void check_object(bm_manifest *m, size_t line, const bool chosen[])
+static void check_object(bm_manifest *m, size_t line,
+                         const char *const spelled[], const bool chosen[])
 {
     bool id = false, path = false;
     int own = bm_manifest_find_name(m->kind);
@@ -94,7 +116,7 @@ static void check_object(bm_manifest *m, size_t line, const bool chosen[])
     if (!id && (chosen[own] || !path))
         bm_manifest_fault(m, line, "\"id\" is missing");
     if (!path)
-        bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
+        tell_missing(m, line, spelled);
 }
 
 static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
@@ -106,7 +128,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 
     look_up(m, line, object, spelled);
     bm_manifest_choose(m, line, spelled, chosen);
-    check_object(m, line, chosen);
+    check_object(m, line, spelled, chosen);
     for (int k = 0; k < BM_MANIFEST_NAMES; k++)
         if (chosen[k])
             set_field(m, line, &bm_manifest_names[k], spelled[k],
@@ -222,9 +244,9 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     bm_status status = BM_OK;
 
     if (!bm_manifest_is_audio(m)) {
-        bm_manifest_fault(m, line,
-                          "a cut of Lhotse, of which the recordings are read; "
-                          "give the file with --audio");
+        bm_manifest_fault_once(m, line,
+                               "a cut of Lhotse, of which the recordings are "
+                               "read; give the file with --audio");
         return BM_OK;
     }
     check_cut(m, line, object);

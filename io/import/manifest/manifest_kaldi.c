@@ -254,10 +254,14 @@ static bm_status add_segment(directory *d, const pair *s)
     f.start = seconds(&at);
     f.end = seconds(&at);
     if (!(f.start >= 0 && f.start <= BM_MOST_SECONDS) ||
-        !(f.end <= BM_MOST_SECONDS) ||
-        (f.end < f.start && f.end != -1)) { /* -1: up to the end */
+        !(f.end <= BM_MOST_SECONDS)) {
         bm_manifest_fault(d->m, s->line,
                           "not \"SEQUENCE RECORDING START END\" in seconds");
+        return BM_OK;
+    }
+    if (f.end <= f.start && f.end != -1) { /* -1: up to the end */
+        bm_manifest_fault_once(d->m, s->line, "END %g is not after START %g",
+                               f.end, f.start);
         return BM_OK;
     }
     if (*at != '\0' && strcmp(at, "0") != 0) {
@@ -359,6 +363,8 @@ static bm_status read_directory(directory *d)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", d->path);
     BM_TRY(bm_manifest_verdict(m, BM_ERR_FORMAT, "problem", "problems"));
     BM_TRY(add_rows(d, rows));
+    if (m->n == 0 && m->faults.n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s is empty", rows->path);
     say_where_texts_are(d);
     warn_of_unused(&d->texts, rows);
     warn_of_missing_speakers(d);
@@ -374,6 +380,9 @@ bm_status bm_manifest_kaldi(bm_manifest *m, const char *path)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
     d->m = m;
     d->path = path;
+    m->folders =
+        "a relative path is looked for in the working directory, where "
+        "Kaldi ran, and then in the data directory";
     status = read_directory(d);
     m->file = m->path; /* the paths of d end here */
     free_pairs(&d->list);

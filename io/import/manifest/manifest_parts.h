@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64 };
+enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64, BM_MOST_CAUSES = 8 };
 
 /* Longer ones are taken for an error in the unit. */
 #define BM_MOST_SECONDS  1e6
@@ -62,8 +62,13 @@ typedef struct bm_manifest_table {
 } bm_manifest_table;
 
 struct bm_manifest {
-    char *path;       /* of the file with the rows, for messages */
-    const char *file; /* that is being read, for messages; borrowed */
+    char *path;         /* of the file with the rows, for messages */
+    const char *file;   /* that is being read, for messages; borrowed */
+    const char *source; /* what was asked for: `path`, or the directory that has
+                            it, borrowed while it is read */
+    const char
+        *folders;     /* what to do if no file is where its path says; static,
+                            "": nothing is known */
     const char *kind; /* the key of the files */
     bool pipes;       /* commands are allowed */
     size_t folder;    /* length of the path's directory, with the slash */
@@ -79,6 +84,7 @@ struct bm_manifest {
     char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
     bm_manifest_table table;
     bm_faults faults;
+    const char *told[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */
 };
 
 static inline bool bm_manifest_is_audio(const bm_manifest *m)
@@ -89,6 +95,11 @@ static inline bool bm_manifest_is_audio(const bm_manifest *m)
 /* Notes a fault of a line of the file that is being read. Cannot fail. */
 void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same for what most lines may share: the first is listed, with what to do,
+ * and the others are counted. */
+void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
 /* Of reading one of several files: notes the last failure and returns BM_OK if it
  * is BM_ERR_FORMAT or BM_ERR_MISSING, and returns any other status. */

@@ -151,6 +151,16 @@ static void test_lists_of_characters_are_read(void **_)
 }
 
 /* Two lines: one in the box that is black, one beside it. */
+static void test_a_wrong_folder_of_images_is_one_line(void **_)
+{
+    (void)_;
+    write_text("ids.txt", "a t\nb t\n");
+    check_failure(in_folder("ids.txt"), "nowhere", BM_ERR_MISSING,
+                  "ids.txt can be opened; line 1: nowhere/a.png: No such file "
+                  "or directory; give the folder of the images with "
+                  "--image-dir");
+}
+
 static void test_lists_may_be_compressed_or_standard_input(void **_)
 {
     static const char text[] = "l1 t o\nl2 b e\n";
@@ -486,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),

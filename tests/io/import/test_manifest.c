@@ -98,6 +98,17 @@ static void test_only_some_of_many_faults_are_reported(void **state)
     assert_null(strstr(bm_last_error(), "m.jsonl:11:"));
 }
 
+static void test_a_list_of_another_kind_is_one_line(void **state)
+{
+    (void)state;
+    write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"a.wav\"}\n"
+                          "{\"id\": \"b\", \"audio\": \"b.wav\"}\n"
+                          "{\"id\": \"c\", \"audio\": \"c.wav\"}\n");
+    assert_manifest_says(BM_ERR_FORMAT,
+                         "m.jsonl:1: \"image\" is missing; there is \"audio\", "
+                         "which --audio takes\n  and 2 more");
+}
+
 static void test_all_missing_files_are_reported_at_once(void **state)
 {
     (void)state;
@@ -478,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_a_manifest_has_one_row_per_line),
         cmocka_unit_test(test_all_faults_of_a_manifest_are_reported_at_once),
         cmocka_unit_test(test_only_some_of_many_faults_are_reported),
+        cmocka_unit_test(test_a_list_of_another_kind_is_one_line),
         cmocka_unit_test(test_all_missing_files_are_reported_at_once),
         cmocka_unit_test(test_missing_and_empty_manifests_are_rejected),
         cmocka_unit_test(test_excerpts_have_a_start_and_a_duration),
