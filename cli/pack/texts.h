@@ -18,7 +18,7 @@ typedef struct bm_texts {
     char *normalised;    /* the last text */
 } bm_texts;
 
-/* Reads --vocab, --units and --text. Shards record whether their symbols are
+/* Reads --vocab, of a run that of its model, --units and --text. Shards record whether their symbols are
  * words and how texts were normalised, and a model the former; a text file does
  * not. `words`: the units if nothing says what they are. Fails with BM_ERR_ARG if the options contradict them, and as reading a
  * vocabulary, shard or model does. */

@@ -541,6 +541,19 @@ static void test_sets_without_labels_are_told_so(void **_)
     }
 }
 
+static void test_settings_of_something_else_are_told_so(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no", "--set",
+                      "augment.speed=0.9"),
+                 78,
+                 "augment.speed is a setting of bmuf train, not of bmuf pack");
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no", "--set",
+                      "features.height=40"),
+                 78,
+                 "features.height is a setting of --images, not of --audio");
+}
+
 /* ---- excerpts ------------------------------------------------------------ */
 
 static char *file_of(const char *path, size_t *size)
@@ -830,6 +843,7 @@ int main(void)
         cmocka_unit_test(
             test_sequences_without_a_text_are_left_out_among_others),
         cmocka_unit_test(test_sets_without_labels_are_told_so),
+        cmocka_unit_test(test_settings_of_something_else_are_told_so),
         cmocka_unit_test(test_an_excerpt_is_the_recording_that_was_cut_there),
         cmocka_unit_test(test_texts_are_normalised),
         cmocka_unit_test(test_unusual_recordings_are_counted),
