@@ -46,9 +46,8 @@ typedef struct packing {
     int lock; /* of the directory; -1: not taken */
 
     kinds reasons, remarks; /* of items left out, of items packed */
-    char last_reason[640];  /* the last one that was named */
-    size_t named;           /* items left out that were named */
-    size_t unnamed;         /* others, of this packing */
+    size_t named, unnamed;  /* items left out, of this packing */
+    bool no_text_named;     /* an item without a text was */
     size_t n, left_out, frames, n_labels;
     size_t seen; /* packed or left out */
 } packing;
@@ -169,15 +168,23 @@ static void list_kinds(const kinds *all, char *out, size_t room)
                        i > 0 ? ", " : "", all->of[i].n, all->of[i].kind);
 }
 
-/* Names the first ones, and those with one reason once. */
+/* Among texts a sequence without one would be trained as if nothing were said. */
+static const bm_problem no_text = {
+    "without a text",
+    "it has no text, but other sequences have; give it one (an empty one if "
+    "nothing is said), or pack such sequences as a set of their own"};
+
+/* Names the first ones, of those without a text one. */
 static void leave_out(packing *p, const bm_item *item, const bm_problem *why)
 {
-    if (p->named == MOST_WARNINGS || strcmp(why->text, p->last_reason) == 0) {
-        p->unnamed++;
-    } else {
+    bool again = why == &no_text && p->no_text_named;
+
+    if (p->named < MOST_WARNINGS && !again) {
         bm_log(BM_WARNING, "left out %s: %s", item->id, why->text);
-        snprintf(p->last_reason, sizeof p->last_reason, "%s", why->text);
         p->named++;
+        p->no_text_named |= why == &no_text;
+    } else {
+        p->unnamed++;
     }
     p->left_out++;
     count(&p->reasons, why->kind, item->id);
@@ -188,15 +195,9 @@ static bool is_labelled(const bm_item *item)
     return item->has_text || item->labels != NULL;
 }
 
-/* Why a sequence is left out; NULL: it is packed. One without a text among others
- * would be trained as if nothing were said. */
+/* Why a sequence is left out; NULL: it is packed. */
 static const bm_problem *problem_of(const packing *p, const bm_item *item)
 {
-    static const bm_problem no_text = {
-        "without a text",
-        "it has no text, but other sequences have; give it one (an empty one "
-        "if nothing is said), or pack such sequences as a set of their own"};
-
     if (item->problem != NULL || is_labelled(item) ||
         p->importer->no_texts != NULL)
         return item->problem;
