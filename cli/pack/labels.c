@@ -1,5 +1,6 @@
 #include "cli/pack/labels.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,12 +83,27 @@ static bm_status make_room(bm_labels *l, size_t n)
     return BM_OK;
 }
 
-static void count_unknown(bm_labels *l, size_t n, const char *first)
+static void add_example(bm_labels *l, const char *symbol)
 {
-    l->unknown += n;
-    l->with_unknown += n > 0;
-    if (n > 0 && l->first_unknown[0] == '\0')
-        snprintf(l->first_unknown, sizeof l->first_unknown, "%s", first);
+    enum { MOST = sizeof l->examples / sizeof l->examples[0] };
+    char cut[sizeof l->examples[0]];
+
+    snprintf(cut, sizeof cut, "%s", symbol);
+    for (size_t k = 0; k < l->n_examples; k++)
+        if (strcmp(l->examples[k], cut) == 0)
+            return;
+    if (l->n_examples < MOST)
+        memcpy(l->examples[l->n_examples++], cut, sizeof cut);
+}
+
+/* Of a sequence with l->n labels, behind which there are `unknown` more. */
+static void count_symbols(bm_labels *l, size_t unknown, const char *first)
+{
+    l->symbols += l->n + unknown;
+    l->unknown += unknown;
+    l->with_unknown += unknown > 0;
+    if (unknown > 0)
+        add_example(l, first);
 }
 
 static bm_status encode(bm_labels *l, bm_texts *t, const char *text)
@@ -98,7 +114,7 @@ static bm_status encode(bm_labels *l, bm_texts *t, const char *text)
     BM_TRY(bm_texts_normalise(t, text, &text));
     BM_TRY(make_room(l, strlen(text) + 1));
     l->n = bm_vocab_encode(t->vocab, text, l->x, &unknown, first);
-    count_unknown(l, unknown, first);
+    count_symbols(l, unknown, first);
     return BM_OK;
 }
 
@@ -124,7 +140,7 @@ static bm_status translate(bm_labels *l, const bm_item *item)
                        "%s: its class '%.60s' is not in the vocabulary; give "
                        "one with all classes, or none",
                        item->id, first);
-    count_unknown(l, unknown, first);
+    count_symbols(l, unknown, first);
     return BM_OK;
 }
 
@@ -133,4 +149,44 @@ bm_status bm_labels_make(bm_labels *l, bm_texts *t, const bm_item *item)
     if (item->labels != NULL)
         return translate(l, item);
     return encode(l, t, item->text != NULL ? item->text : "");
+}
+
+bm_label_list bm_labels_unknown(const bm_labels *l)
+{
+    bm_label_list list = {""};
+    size_t n = 0;
+
+    for (size_t k = 0; k < l->n_examples; k++)
+        n += (size_t)snprintf(list.text + n, sizeof list.text - n, "%s'%s'",
+                              k > 0 ? ", " : "", l->examples[k]);
+    return list;
+}
+
+/* out <- what to do about symbols outside the vocabulary. */
+static void suggest(char *out, size_t room, const bm_vocab *v, double percent)
+{
+    if (bm_vocab_words(v) && bm_vocab_is_letters(v))
+        snprintf(out, room,
+                 "its symbols are characters: add --units characters");
+    else
+        snprintf(out, room,
+                 "give a vocabulary that has them, or let them pass with "
+                 "--max-unknown %.0f",
+                 ceil(percent));
+}
+
+bm_status bm_labels_check(const bm_labels *l, const bm_texts *t, double most)
+{
+    size_t all = l->symbols > 0 ? l->symbols : 1;
+    double percent = 100 * (double)l->unknown / (double)all;
+    char remedy[200];
+
+    if (percent <= most)
+        return BM_OK;
+    suggest(remedy, sizeof remedy, t->vocab, percent);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%zu of %zu symbols of the texts are not in the vocabulary, "
+                   "e.g. %s. This is more than %g %%, and nothing was packed; "
+                   "%s",
+                   l->unknown, all, bm_labels_unknown(l).text, most, remedy);
 }

@@ -15,10 +15,17 @@ typedef struct bm_labels {
     const bm_vocab *from; /* of the importer's classes, borrowed; NULL: texts */
     int32_t *to; /* their classes in the set; -1: none. NULL: the same */
     bool per_frame;
-    /* Symbols outside the vocabulary; sequences with some; the first of them. */
+    size_t symbols; /* of all sequences, known or not */
+    /* Symbols outside the vocabulary, sequences with some, and examples. */
     size_t unknown, with_unknown;
-    char first_unknown[64];
+    char examples[5][64]; /* [n_examples], all different */
+    size_t n_examples;
 } bm_labels;
+
+/* "'a', 'b'", for a message. */
+typedef struct bm_label_list {
+    char text[400];
+} bm_label_list;
 
 /* Makes t's vocabulary ready: learns it of the importer's texts if it is to be
  * learned, or takes the importer's. Fails with BM_ERR_FORMAT if classes do not
@@ -32,5 +39,13 @@ void bm_labels_free(bm_labels *l);
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_labels_make(bm_labels *l, bm_texts *t,
                                     const bm_item *item);
+
+/* The examples of symbols outside the vocabulary. */
+bm_label_list bm_labels_unknown(const bm_labels *l);
+
+/* Fails with BM_ERR_FORMAT if more than `most` percent of the symbols were outside
+ * the vocabulary. */
+BM_CHECKED bm_status bm_labels_check(const bm_labels *l, const bm_texts *t,
+                                     double most);
 
 #endif

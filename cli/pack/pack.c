@@ -12,20 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bm_status get_most_left_out(const bm_arguments *a, double *out)
+static bm_status get_percent(const bm_arguments *a, const char *option,
+                             double usual, double *out)
 {
-    const char *text = bm_argument(a, "max-left-out");
+    const char *text = bm_argument(a, option);
     char *end = NULL;
 
-    *out = 1;
+    *out = usual;
     if (text == NULL)
         return BM_OK;
     *out = strtod(text, &end);
     if (end == text || *end != '\0' || !(*out >= 0 && *out <= 100))
         return BM_FAIL(BM_ERR_ARG,
-                       "pack: --max-left-out %s is not a percentage from 0 to "
-                       "100",
-                       text);
+                       "pack: --%s %s is not a percentage from 0 to 100",
+                       option, text);
     return BM_OK;
 }
 
@@ -230,7 +230,8 @@ static bm_status read_plan(const bm_arguments *a, const bm_config *config,
     BM_TRY(bm_config_fill(config, "shard", bm_shard_options, &plan->set));
     if (bm_config_text(config, "shard", "store") == NULL)
         plan->set.store = NULL;
-    return get_most_left_out(a, &plan->most_left_out);
+    BM_TRY(get_percent(a, "max-left-out", 1, &plan->most_left_out));
+    return get_percent(a, "max-unknown", 5, &plan->most_unknown);
 }
 
 /* All that one process can check. Texts are borrowed from `a`. */
@@ -254,6 +255,52 @@ static bm_status read_arguments(const bm_arguments *a,
     return check_ranks(a, *importer, source->path, shared);
 }
 
+static bool has_option(const bm_option *options, const char *key)
+{
+    for (; options != NULL && options->key != NULL; options++)
+        if (strcmp(options->key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Settings of other importers. */
+static bm_status check_others(const bm_config *config,
+                              const bm_importer_ops *importer)
+{
+    const bm_importer_ops *const *all = bm_importer_list();
+
+    for (size_t i = 0; all[i] != NULL; i++)
+        for (const bm_option *o = all[i]->options; o->key != NULL; o++)
+            if (bm_config_text(config, importer->section, o->key) != NULL &&
+                !has_option(importer->options, o->key))
+                return BM_FAIL(
+                    BM_ERR_CONFIG,
+                    "%s.%s is a setting of --%s, not of --%s; remove "
+                    "it",
+                    importer->section, o->key, all[i]->name, importer->name);
+    return BM_OK;
+}
+
+/* Settings of training. */
+static bm_status check_training(const bm_config *config,
+                                const bm_section *sections)
+{
+    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++) {
+        const bm_section *own = sections;
+
+        while (own->name != NULL && strcmp(own->name, s->name) != 0)
+            own++;
+        for (const bm_option *o = s->options;
+             own->name == NULL && o != NULL && o->key != NULL; o++)
+            if (bm_config_text(config, s->name, o->key) != NULL)
+                return BM_FAIL(BM_ERR_CONFIG,
+                               "%s.%s is a setting of bmuf train, not of bmuf "
+                               "pack; remove it",
+                               s->name, o->key);
+    }
+    return BM_OK;
+}
+
 static bm_status read_config(const bm_arguments *a,
                              const bm_importer_ops *importer, bm_config *config)
 {
@@ -262,6 +309,8 @@ static bm_status read_config(const bm_arguments *a,
     bm_pack_sections(importer, sections);
     BM_TRY(bm_arguments_set(a, config));
     BM_TRY(set_labels(a, importer, config));
+    BM_TRY(check_others(config, importer));
+    BM_TRY(check_training(config, sections));
     return bm_config_check(config, sections);
 }
 
@@ -338,8 +387,9 @@ static const bm_flag flags[] = {
     {"units", "characters|words",
      "what the labels of the texts are; default: characters, of --idx words", 0,
      false},
-    {"vocab", "FILE|DIR|MODEL",
-     "use the vocabulary of the training shards or of a model, and the means "
+    {"vocab", "FILE|DIR|MODEL|RUN",
+     "use the vocabulary of the training shards, a model or a run, and the "
+     "means "
      "of its set if features.normalise = global",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
@@ -348,6 +398,9 @@ static const bm_flag flags[] = {
      "normalise texts to Unicode's form C, or not; default: nfc", 0, false},
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
+    {"max-unknown", "PERCENT",
+     "fail if more symbols of the texts are not in --vocab; default: 5", 0,
+     false},
     {"threads", "N",
      "files at a time, of each rank; default: all cores, or its share of them",
      0, false},

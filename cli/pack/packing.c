@@ -46,6 +46,8 @@ typedef struct packing {
     int lock; /* of the directory; -1: not taken */
 
     kinds reasons, remarks; /* of items left out, of items packed */
+    size_t named, unnamed;  /* items left out, of this packing */
+    bool no_text_named;     /* an item without a text was */
     size_t n, left_out, frames, n_labels;
     size_t seen; /* packed or left out */
 } packing;
@@ -166,22 +168,51 @@ static void list_kinds(const kinds *all, char *out, size_t room)
                        i > 0 ? ", " : "", all->of[i].n, all->of[i].kind);
 }
 
-static void leave_out(packing *p, const bm_item *item)
+/* Among texts a sequence without one would be trained as if nothing were said. */
+static const bm_problem no_text = {
+    "without a text",
+    "it has no text, but other sequences have; give it one (an empty one if "
+    "nothing is said), or pack such sequences as a set of their own"};
+
+/* Names the first ones, of those without a text one. */
+static void leave_out(packing *p, const bm_item *item, const bm_problem *why)
 {
-    if (p->left_out++ < MOST_WARNINGS)
-        bm_log(BM_WARNING, "left out %s: %s", item->id, item->problem->text);
-    count(&p->reasons, item->problem->kind, item->id);
+    bool again = why == &no_text && p->no_text_named;
+
+    if (p->named < MOST_WARNINGS && !again) {
+        bm_log(BM_WARNING, "left out %s: %s", item->id, why->text);
+        p->named++;
+        p->no_text_named |= why == &no_text;
+    } else {
+        p->unnamed++;
+    }
+    p->left_out++;
+    count(&p->reasons, why->kind, item->id);
+}
+
+static bool is_labelled(const bm_item *item)
+{
+    return item->has_text || item->labels != NULL;
+}
+
+/* Why a sequence is left out; NULL: it is packed. */
+static const bm_problem *problem_of(const packing *p, const bm_item *item)
+{
+    if (item->problem != NULL || is_labelled(item) ||
+        p->importer->no_texts != NULL)
+        return item->problem;
+    return &no_text;
 }
 
 static bm_status pack_item(void *self, const bm_item *item)
 {
     packing *p = self;
-    bool labelled = item->has_text || item->labels != NULL;
+    const bm_problem *problem = problem_of(p, item);
 
     bm_progress_count("sequences", ++p->seen,
                       p->importer->ops->size(p->importer));
-    if (item->problem != NULL) {
-        leave_out(p, item);
+    if (problem != NULL) {
+        leave_out(p, item, problem);
         return BM_OK;
     }
     if (item->remark != NULL)
@@ -189,7 +220,7 @@ static bm_status pack_item(void *self, const bm_item *item)
     BM_TRY(bm_labels_make(&p->labels, p->texts, item));
     BM_TRY(bm_shard_writer_add_recording(
         p->writer, item->id, item->speaker, item->x, item->frames,
-        labelled ? p->labels.x : NULL, p->labels.n, item->recording));
+        is_labelled(item) ? p->labels.x : NULL, p->labels.n, item->recording));
     p->n++;
     p->frames += item->frames;
     p->n_labels += p->labels.n;
@@ -201,22 +232,48 @@ static bm_status pack_item(void *self, const bm_item *item)
 static bm_status check_rest(void *self, const bm_item *item)
 {
     packing *p = self;
+    const bm_problem *problem = problem_of(p, item);
 
-    if (item->problem == NULL)
+    if (problem == NULL)
         return BM_FAIL(BM_ERR_CREATE,
                        "%s is complete, but lacks '%.100s', behind its last "
                        "sequence; --force packs anew",
                        p->plan->directory, item->id);
-    leave_out(p, item);
+    leave_out(p, item, problem);
     return BM_OK;
+}
+
+/* A set without labels is for decoding, or a mistake. */
+static void warn_of_no_labels(const packing *p)
+{
+    const char *why = p->importer->no_texts;
+
+    if (p->n > 0 && p->n_labels == 0 && p->labels.unknown == 0)
+        bm_log(BM_WARNING,
+               "%s: no labels in %s, so nothing can be trained on "
+               "them: %s",
+               p->plan->directory,
+               bm_count_noun((long long)p->n, "sequence").text,
+               why != NULL ? why : "all texts are empty");
+}
+
+static void warn_of_unknown(const bm_labels *l)
+{
+    if (l->unknown > 0)
+        bm_log(BM_WARNING,
+               "%s in %s %s not in the vocabulary and %s skipped, e.g. %s",
+               bm_count_noun((long long)l->unknown, "symbol").text,
+               bm_count_noun((long long)l->with_unknown, "text").text,
+               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
+               bm_labels_unknown(l).text);
 }
 
 static void warn(const packing *p)
 {
-    const bm_labels *l = &p->labels;
+    warn_of_no_labels(p);
 
-    if (p->left_out > MOST_WARNINGS)
-        bm_log(BM_WARNING, "left out %zu more", p->left_out - MOST_WARNINGS);
+    if (p->unnamed > 0)
+        bm_log(BM_WARNING, "left out %zu more", p->unnamed);
     for (size_t i = 0; i < p->remarks.n; i++) {
         const struct counted *k = &p->remarks.of[i];
 
@@ -225,13 +282,6 @@ static void warn(const packing *p)
                k->n == 1 ? "is" : "are", k->kind, k->ids,
                k->n > FIRST_IDS ? ", .." : "");
     }
-    if (l->unknown > 0)
-        bm_log(BM_WARNING,
-               "%s in %s %s not in the vocabulary and %s skipped, e.g. '%s'",
-               bm_count_noun((long long)l->unknown, "symbol").text,
-               bm_count_noun((long long)l->with_unknown, "text").text,
-               l->unknown == 1 ? "is" : "are", l->unknown == 1 ? "was" : "were",
-               l->first_unknown);
 }
 
 /* Fails if there is nothing, or too much was left out. */
@@ -341,6 +391,8 @@ static bm_status finish(packing *p)
     warn(p);
     if (!p->before.complete) {
         BM_TRY(check_left_out(p));
+        BM_TRY(bm_labels_check(&p->labels, p->texts, p->plan->most_unknown));
+        warn_of_unknown(&p->labels);
         BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     }
     BM_TRY(write_vocab(p));

@@ -17,6 +17,7 @@ typedef struct bm_packing_plan {
     bool resume;           /* packing goes on behind them */
     bool json;             /* the report on stdout, instead of text */
     double most_left_out;  /* percent of the sequences */
+    double most_unknown;   /* percent of the symbols of texts */
 } bm_packing_plan;
 
 /*
@@ -27,7 +28,8 @@ typedef struct bm_packing_plan {
  *
  * Fails with BM_ERR_CREATE if the directory cannot be used, is in use, has shards
  * that are neither removed nor gone on with, or is complete and lacks a sequence;
- * with BM_ERR_FORMAT if too much was left out; and as bm_labels_open,
+ * with BM_ERR_FORMAT if too much was left out or is not in the vocabulary; and as
+ * bm_labels_open,
  * bm_packed_read, bm_importer_each and bm_shard_writer_add. Shards of a packing
  * that fails are removed, but for those that were there before.
  */

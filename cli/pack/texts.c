@@ -1,8 +1,10 @@
 #include "cli/pack/texts.h"
 
+#include "cli/report/runs/describe.h"
 #include "core/words.h"
 #include "io/model/model_file.h"
 #include "io/shard/shard_list.h"
+#include "recognise/recogniser.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,10 +95,15 @@ static bm_status get_vocab(bm_texts *t, const char *path, const char *units,
     bool table = path != NULL && bm_vocab_is_table(path);
     bool words =
         units != NULL ? strcmp(units, kind(true)) == 0 : usual || table;
+    char model[4200];
 
     t->learned = path == NULL;
     if (path == NULL)
         return bm_vocab_new(&t->vocab, words);
+    if (bm_is_run(path)) {
+        BM_TRY(bm_recogniser_find(path, model, sizeof model));
+        path = model;
+    }
     if (bm_ends_with(path, ".safetensors"))
         BM_TRY(follow_model(t, path));
     else

@@ -18,9 +18,10 @@ typedef struct bm_texts {
     char *normalised;    /* the last text */
 } bm_texts;
 
-/* Reads --vocab, --units and --text. Shards record whether their symbols are
- * words and how texts were normalised, and a model the former; a text file does
- * not. `words`: the units if nothing says what they are. Fails with BM_ERR_ARG if the options contradict them, and as reading a
+/* Reads --vocab, of a run that of its model, --units and --text. Shards record
+ * whether their symbols are words and how texts were normalised, and a model the
+ * former; a text file does not. `words`: the units if nothing says what they are.
+ * Fails with BM_ERR_ARG if the options contradict them, and as reading a
  * vocabulary, shard or model does. */
 BM_CHECKED bm_status bm_texts_open(bm_texts *t, const bm_arguments *a,
                                    bool words);

@@ -79,7 +79,10 @@ bm_status bm_import_open(bm_importer *i, size_t self_size,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu threads",
                        b->n_readers);
     BM_TRY(read_manifest(&b->manifest, source, parts->kind));
-    return source->targets != NULL ? read_classes(i, source->targets) : BM_OK;
+    if (source->targets != NULL)
+        return read_classes(i, source->targets);
+    i->no_texts = bm_manifest_why_no_texts(b->manifest);
+    return BM_OK;
 }
 
 void bm_import_close(bm_importer *i)
@@ -472,6 +475,13 @@ static bm_status check_speakers(const bm_importer *i)
     }
     if (faults.n == 0)
         return BM_OK;
+    if (faults.n == bm_manifest_size(m) / (bm_manifest_copies(m) + 1))
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s.normalise = %s needs the speaker of each row, and "
+                       "none of %s has one; add \"speaker\" (in Kaldi's "
+                       "directories utt2spk), or normalise by utterance or "
+                       "global",
+                       i->ops->section, norm, bm_manifest_path(m));
     return BM_FAIL(
         BM_ERR_CONFIG,
         "%s.normalise = %s needs the speaker of each row; add it, or "

@@ -273,6 +273,8 @@ static bm_status returnn_open(bm_importer *i, const bm_import_source *source)
     BM_TRY(check_tags(self));
     if (self->labelled)
         BM_TRY(make_vocab(i));
+    else
+        i->no_texts = "the files have no targets";
     BM_TRY(bm_chain_new(&self->chain, &s->chain, i->ops->section,
                         bm_returnn_features(self->files[0]), 1));
     if (bm_chain_needs_speakers(self->chain))

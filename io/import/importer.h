@@ -109,7 +109,10 @@ struct bm_importer {
     bm_cmvn norm;              /* of the training set, for normalise = global */
     bm_vocab *vocab; /* of the labels; set by open, NULL: texts are in theirs */
     bool numbered;   /* labels are classes of any vocabulary, by number */
-    bm_comm *comm;   /* borrowed; NULL: one process */
+    const char *no_texts; /* why no sequence has a text, for a warning, as
+                             bm_manifest_why_no_texts; NULL: some have, or
+                             labels are no texts */
+    bm_comm *comm;        /* borrowed; NULL: one process */
     void *self;
 };
 

@@ -195,9 +195,12 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
     size_t least = n + (repeats > 0 ? (size_t)repeats : 0);
     char text[512], with[128] = "";
 
-    if (frames == 0 || (n == 0 && i->labelled))
+    if (frames == 0)
+        send_for_sequence(i, EMPTY, sequence, "has no frames");
+    else if (i->labelled && !bm_shard_has_reference(i->s, sequence))
         send_for_sequence(i, EMPTY, sequence,
-                          frames == 0 ? "has no frames" : "has no labels");
+                          "has no text, but others have: training takes it "
+                          "for silence; pack the set again");
     if (i->s->per_frame || left >= least)
         return;
     if (repeats >= 0)

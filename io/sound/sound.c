@@ -192,16 +192,16 @@ static int family(const source *f)
 
 /* Of the whole recording. The number of samples in the header of other formats
  * than FLAC is an estimate. */
-static void check_length(source *f, const bm_sound *s, bm_problem *problem)
+static void check_length(source *f, size_t n, bm_problem *problem)
 {
     sf_count_t expected = family(f) == SF_FORMAT_FLAC ? f->info.frames : 0;
     bool wrong =
-        expected > 0 && expected < SF_COUNT_MAX && s->n != (size_t)expected;
+        expected > 0 && expected < SF_COUNT_MAX && n != (size_t)expected;
 
-    if (wrong || bm_sound_is_cut(&f->bytes, s->n))
+    if (wrong || bm_sound_is_cut(&f->bytes, n))
         bm_problem_set(problem, "damaged or truncated",
                        "%s: damaged or truncated after %zu samples",
-                       f->bytes.path, s->n);
+                       f->bytes.path, n);
 }
 
 static void check_samples(const source *f, const bm_sound *s,
@@ -216,19 +216,33 @@ static void check_samples(const source *f, const bm_sound *s,
         }
 }
 
-/* Samples [first, end), of which `n` were read. */
-static void check_part(const source *f, bm_excerpt part, sf_count_t wanted,
-                       sf_count_t n, bm_problem *problem)
+/* Of `wanted` samples from `first` on s->n were read. Kaldi, too, cuts excerpts
+ * that overrun by up to half a second. */
+static void check_part(source *f, bm_sound *s, bm_excerpt part,
+                       sf_count_t first, sf_count_t wanted, bm_problem *problem)
 {
+    sf_count_t n = (sf_count_t)s->n, rate = f->info.samplerate;
     sf_count_t missing = part.duration > 0 ? wanted - n : 0;
+    double length = n > 0 ? (double)(first + n) / (double)rate : s->seconds;
+    char of[40] = ""; /* where the length is known */
 
-    if (n == 0 || missing > f->info.samplerate / 100)
+    if (n > 0 && missing <= rate / 100)
+        return;
+    if (n > 0)
+        check_length(f, (size_t)(first + n), problem);
+    if (bm_problem_is(problem))
+        return;
+    s->overrun =
+        n > 0 && missing <= rate / 2 && sf_error(f->file) == SF_ERR_NO_ERROR;
+    if (length > 0)
+        snprintf(of, sizeof of, " of %g s", length);
+    if (!s->overrun)
         bm_problem_set(problem, "excerpt outside the recording",
                        "%s: the excerpt from %g s%s to %g s is outside the "
-                       "recording",
+                       "recording%s",
                        f->bytes.path, part.start,
                        part.duration > 0 ? "" : " on",
-                       part.start + part.duration);
+                       part.start + part.duration, of);
 }
 
 /* Reads up to `n` frames, or all if n < 0; returns how many. `dropped`: without
@@ -286,17 +300,18 @@ static bm_status read_part(source *f, bm_sound *s, long channel,
     bool whole = first == 0 && wanted < 0;
 
     s->n = 0;
+    s->overrun = false;
     BM_TRY(skip_to(f, s, first));
     if (sf_error(f->file) == SF_ERR_NO_ERROR)
         BM_TRY(read_frames(f, s, channel, false, wanted, &n));
     BM_TRY(check_disk(f));
     if (!whole)
-        check_part(f, part, wanted, n, problem);
+        check_part(f, s, part, first, wanted, problem);
     else if (sf_error(f->file) != SF_ERR_NO_ERROR)
         bm_problem_set(problem, "damaged or truncated", "%s: %s", f->bytes.path,
                        sf_strerror(f->file));
     else
-        check_length(f, s, problem);
+        check_length(f, s->n, problem);
     if (!bm_problem_is(problem))
         check_samples(f, s, problem);
     return check_disk(f);
@@ -325,6 +340,8 @@ const char *bm_sound_remark(const bm_sound *s)
 {
     size_t equal = 0, full = 0;
 
+    if (s->overrun)
+        return "cut at the end of the recording";
     for (size_t i = 0; i < s->n; i++) {
         equal += s->x[i] == s->x[0];
         full += s->x[i] >= 32767 || s->x[i] <= -32768;

@@ -19,6 +19,7 @@ typedef struct bm_sound {
     long rate;      /* samples per second */
     long channels;  /* of the file */
     double seconds; /* of the file by its header; 0: unknown */
+    bool overrun;   /* the excerpt was cut at the end of the file */
 } bm_sound;
 
 /* Makes *x an array for n samples, of which *room are there; it is at least doubled
@@ -36,12 +37,14 @@ BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
                                     bm_problem *problem);
 
 /* Reads samples round(rate * start) to round(rate * (start + duration)), the
- * last excluded; up to 10 ms of them may be missing at the end of the file.
+ * last excluded. At the end of the file 10 ms of them may be missing, since programs
+ * round durations, and up to 0.5 s with s->overrun.
  * channel: from 1; 0: the mean of all. */
 BM_CHECKED bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                                    bm_excerpt part, bm_problem *problem);
 
-/* What is remarkable about samples as they were read: "digital silence",
+/* What is remarkable about samples as they were read: "cut at the end of the
+ * recording", "digital silence",
  * "constant" or "clipped": at least one in 1000 at the end of the range of 16
  * bits. NULL: nothing. Static. */
 const char *bm_sound_remark(const bm_sound *s);

@@ -415,6 +415,13 @@ static void test_files_have_the_features_of_packed_sets(void **_)
         packed = printed(BMUF("decode", "other", "own", "--nbest", "3"));
         files = printed(BMUF("decode", "other", "own.jsonl", "--nbest", "3"));
         assert_string_equal(packed, files);
+        /* A run has the vocabulary and the means of its training set. */
+        assert_code(BMUF("pack", "--audio", "own.jsonl", "--out", "own",
+                         "--force", "--vocab", "other", "--set", s[0], "--set",
+                         s[1], "--set", s[2]),
+                    0);
+        files = printed(BMUF("decode", "other", "own", "--nbest", "3"));
+        assert_string_equal(packed, files);
         run_tool((char *[]){"rm", "-r", (char *)in_folder("other"), NULL});
     }
 }

@@ -691,12 +691,13 @@ static void pack(const char *manifest, const char *set, const char *vocab,
                 0);
 }
 
-/* A manifest of the first `all` recordings of test/, with texts for `n`. */
-static void write_manifest(const char *name, size_t n, size_t all)
+/* A manifest of recordings [first, end) of test/, with texts for those below
+ * `n`. */
+static void write_manifest(const char *name, size_t first, size_t n, size_t end)
 {
     char text[N * 100] = "";
 
-    for (size_t i = 0; i < all; i++) {
+    for (size_t i = first; i < end; i++) {
         size_t at = strlen(text);
 
         if (i < n)
@@ -712,6 +713,20 @@ static void write_manifest(const char *name, size_t n, size_t all)
     write_text(name, text);
 }
 
+/* Packs sequences without texts, and puts their shard beside those of a set. */
+static void add_without_texts(const char *manifest, const char *set)
+{
+    char to[64], *from = strdup(in_folder("rest/rest-00000.bmuf.h5"));
+
+    assert_code(BMUF("pack", "--audio", manifest, "--out", "rest", "--name",
+                     "rest", "--vocab", "train", "--set", "features.mels=8",
+                     "--set", "features.dither=0"),
+                0);
+    snprintf(to, sizeof to, "%s/rest-00000.bmuf.h5", set);
+    assert_int_equal(rename(from, in_folder(to)), 0);
+    free(from);
+}
+
 static bool is_null(const json_t *object, const char *key)
 {
     return json_is_null(json_object_get(object, key));
@@ -723,7 +738,7 @@ static void test_without_references_there_are_no_rates(void **_)
     outcome o;
 
     (void)_;
-    write_manifest("mute.jsonl", 0, N);
+    write_manifest("mute.jsonl", 0, 0, N);
     pack("mute.jsonl", "mute", "train", "features.dither=0");
     o = BMUF("eval", "half.safetensors", "mute", "--hyp", "mute.trn");
     assert_code(o, 0);
@@ -759,9 +774,11 @@ static void test_sequences_without_references_do_not_count(void **_)
     outcome o;
 
     (void)_;
-    write_manifest("mixed.jsonl", 8, N);
+    write_manifest("mixed.jsonl", 0, 8, 8);
     pack("mixed.jsonl", "mixed", "train", "features.dither=0");
-    write_manifest("alone.jsonl", 8, 8);
+    write_manifest("rest.jsonl", 8, 8, N);
+    add_without_texts("rest.jsonl", "mixed");
+    write_manifest("alone.jsonl", 0, 8, 8);
     pack("alone.jsonl", "alone", "train", "features.dither=0");
     mixed = evaluate("mixed", "m.trn");
     alone = evaluate("alone", "m.trn");
@@ -783,9 +800,10 @@ static void test_an_empty_text_is_a_reference(void **_)
 
     (void)_;
     write_text("silent.jsonl",
-               "{\"id\": \"u\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n"
-               "{\"id\": \"v\", \"audio\": \"test-0.wav\"}\n");
+               "{\"id\": \"u\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n");
     pack("silent.jsonl", "silent", "train", "features.dither=0");
+    write_text("rest.jsonl", "{\"id\": \"v\", \"audio\": \"test-0.wav\"}\n");
+    add_without_texts("rest.jsonl", "silent");
     result = evaluate("silent", "s.trn");
     assert_true(number(result, "sequences") == 2);
     assert_true(number(result, "references") == 1);
@@ -847,7 +865,7 @@ static void test_the_normalisation_travels_with_the_model(void **_)
                      "data.train=whole", "--set", "data.dev=", "--set",
                      "train.epochs=1", "--set", "schedule.kind=constant"),
                 0);
-    write_manifest("few.jsonl", 8, 8);
+    write_manifest("few.jsonl", 0, 8, 8);
 #define PACK(manifest, set, vocab, normalise)                                  \
     assert_code(BMUF("pack", "--audio", manifest, "--out", set, "--vocab",     \
                      vocab, "--set", "features.mels=8", "--set",               \

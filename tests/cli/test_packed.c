@@ -215,7 +215,7 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
     assert_says(o.out, " 0 unknown symbols");
     assert_shard("t1/data-00000.bmuf.h5", true, "<blank>\na\nb\n", labels, 4);
     o = BMUF("pack", "--audio", "texts.jsonl", "--out", "t2", "--vocab",
-             "w/vocab.txt");
+             "w/vocab.txt", "--max-unknown", "34");
     assert_code(o, 0);
     assert_says(o.out, " 2 unknown symbols"); /* the spaces */
     assert_shard("t2/data-00000.bmuf.h5", false, "<blank>\na\nb\n", labels, 4);
@@ -230,6 +230,33 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
     assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
                       "--vocab", "nowhere"),
                  66, "nowhere");
+}
+
+/* By default more than 5 % are too many. */
+static void test_a_vocabulary_of_other_units_is_told(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("table.txt", "<ctc> 0\n<space> 1\na 2\nb 3\nc 4\n");
+    write_text("words.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\", \"text\": \"ab a\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"cab ab\"}\n");
+    o = BMUF("pack", "--audio", "words.jsonl", "--out", "units", "--vocab",
+             "table.txt");
+    assert_code(o, 65);
+    assert_says(o.err, "3 of 4 symbols of the texts are not in the vocabulary, "
+                       "e.g. 'ab', 'cab'. This is more than 5 %, and nothing "
+                       "was packed; its symbols are characters: add --units "
+                       "characters");
+    assert_int_equal(count_of(o.err, "vocabulary"), 1);
+    assert_code(BMUF("info", "units"), 66);
+    assert_code(BMUF("pack", "--audio", "words.jsonl", "--out", "units",
+                     "--vocab", "table.txt", "--units", "characters"),
+                0);
+    assert_fails(BMUF("pack", "--audio", "words.jsonl", "--out", "no",
+                      "--max-unknown", "-1"),
+                 64, "--max-unknown -1 is not a percentage");
 }
 
 /* ---- what is left out ---------------------------------------------------- */
@@ -442,6 +469,91 @@ static void test_fields_that_are_not_understood_are_named_once(void **_)
     assert_int_equal(count_of(o.err, "not understood"), 2);
 }
 
+/* ---- texts --------------------------------------------------------------- */
+
+/* Among texts a sequence without one would be trained as if nothing were said;
+ * an empty one says so. */
+static void test_sequences_without_a_text_are_left_out_among_others(void **_)
+{
+    static const int32_t b[] = {1};
+    outcome o;
+
+    (void)_;
+    write_text("half.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"b\"}\n"
+               "{\"id\": \"3\", \"audio\": \"1.wav\", \"text\": \"\"}\n"
+               "{\"id\": \"4\", \"audio\": \"1.wav\"}\n");
+    o = BMUF("pack", "--audio", "half.jsonl", "--out", "half");
+    assert_code(o, 65);
+    assert_says(o.err, "left out 2 of 4: 2 without a text. This is more than "
+                       "1 %");
+    assert_false(has_shards("half"));
+    o = BMUF("pack", "--audio", "half.jsonl", "--out", "half", "--max-left-out",
+             "50");
+    assert_code(o, 0);
+    assert_says(o.out, "2 sequences, ");
+    assert_says(o.out, "; left out 2 of 4: 2 without a text;");
+    assert_says(o.err, "left out 1: it has no text, but other sequences have");
+    assert_int_equal(count_of(o.err, "left out 4"), 0); /* the same reason */
+    assert_says(o.err, "left out 1 more");
+    assert_shard("half/data-00000.bmuf.h5", false, "<blank>\nb\n", b, 1);
+    /* What was left out behind the last shard is no sequence that it lacks. */
+    o = BMUF("pack", "--audio", "half.jsonl", "--out", "half", "--max-left-out",
+             "50", "--resume");
+    assert_code(o, 0);
+    assert_says(o.out, "up to date");
+}
+
+static void test_sets_without_labels_are_told_so(void **_)
+{
+    static const struct {
+        const char *option, *list, *dir, *says;
+    } cases[] = {
+        {"--audio", "bare.jsonl", NULL, ": no line has a text\n"},
+        {"--kaldi", "kaldi", NULL, ": kaldi/text does not exist\n"},
+        {"--images", "bare.txt", ".", ": no line has a text\n"},
+        {"--audio", "mute.jsonl", NULL, ": all texts are empty\n"},
+    };
+    outcome o;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("kaldi"), 0777), 0);
+    write_text("kaldi/wav.scp", "1 1.wav\n2 2.wav\n");
+    draw("1.png", WIDEST);
+    draw("2.png", WIDEST);
+    write_text("bare.txt", "1\n2\n");
+    write_text("bare.jsonl", "{\"id\": \"1\", \"audio\": \"1.wav\"}\n"
+                             "{\"id\": \"2\", \"audio\": \"2.wav\"}\n");
+    write_text("mute.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\", \"text\": \"\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"\"}\n");
+    FOR_EACH (k, cases) {
+        const char *option = cases[k].dir != NULL ? "--image-dir" : NULL;
+
+        o = BMUF("pack", cases[k].option, cases[k].list, "--out", "bare",
+                 "--force", option, cases[k].dir);
+        assert_code(o, 0);
+        assert_says(o.out, "2 sequences, ");
+        assert_says(o.err, "bare: no labels in 2 sequences, so nothing can be "
+                           "trained on them");
+        assert_says(o.err, cases[k].says);
+    }
+}
+
+static void test_settings_of_something_else_are_told_so(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no", "--set",
+                      "augment.speed=0.9"),
+                 78,
+                 "augment.speed is a setting of bmuf train, not of bmuf pack");
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no", "--set",
+                      "features.height=40"),
+                 78,
+                 "features.height is a setting of --images, not of --audio");
+}
+
 /* ---- excerpts ------------------------------------------------------------ */
 
 static char *file_of(const char *path, size_t *size)
@@ -482,9 +594,14 @@ static void test_an_excerpt_is_the_recording_that_was_cut_there(void **_)
     free(excerpt);
     free(cut);
     write_text("long.jsonl", "{\"id\": \"u\", \"audio\": \"long.wav\", "
-                             "\"start\": 1.5, \"duration\": 1}\n");
+                             "\"start\": 1.5, \"duration\": 1.01}\n");
     assert_fails(BMUF("pack", "--audio", "long.jsonl", "--out", "no"), 65,
                  "1 excerpt outside the recording");
+    write_text("long.jsonl",
+               "{\"id\": \"u\", \"audio\": \"long.wav\", \"text\": \"a\", "
+               "\"start\": 1.5, \"duration\": 0.9}\n");
+    assert_says(BMUF("pack", "--audio", "long.jsonl", "--out", "no").err,
+                "1 of 1 sequence is cut at the end of the recording: u");
 }
 
 /* ---- texts --------------------------------------------------------------- */
@@ -716,12 +833,17 @@ int main(void)
         cmocka_unit_test(test_vocabulary_of_shards_keeps_its_units),
         cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
         cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
+        cmocka_unit_test(test_a_vocabulary_of_other_units_is_told),
         cmocka_unit_test(test_more_left_out_than_allowed_is_a_failure),
         cmocka_unit_test(test_what_is_left_out_is_counted_by_kind),
         cmocka_unit_test(test_a_failing_disk_is_no_left_out_recording),
         cmocka_unit_test(test_a_file_that_is_no_manifest_is_told_in_one_line),
         cmocka_unit_test(test_pipes_in_place_of_files_are_refused_at_once),
         cmocka_unit_test(test_fields_that_are_not_understood_are_named_once),
+        cmocka_unit_test(
+            test_sequences_without_a_text_are_left_out_among_others),
+        cmocka_unit_test(test_sets_without_labels_are_told_so),
+        cmocka_unit_test(test_settings_of_something_else_are_told_so),
         cmocka_unit_test(test_an_excerpt_is_the_recording_that_was_cut_there),
         cmocka_unit_test(test_texts_are_normalised),
         cmocka_unit_test(test_unusual_recordings_are_counted),

@@ -181,18 +181,27 @@ static void test_unknown_symbols_are_counted(void **_)
                "{\"id\": \"3\", \"audio\": \"test-2.wav\", \"text\": "
                "\"\xc3\xa9yx c\"}\n");
     o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange", "--vocab",
-             "train");
+             "train", "--max-unknown", "40");
     assert_code(o, 0);
     assert_says(o.out, "3 sequences, ");
     assert_says(o.out, " 6 labels, 5 classes ");
     assert_says(o.out, "; left out 0 of 3; 4 unknown symbols\n");
     assert_says(o.err, "warning");
     assert_says(o.err, "4 symbols in 2 texts are not in the vocabulary");
-    assert_says(o.err, "e.g. 'x'");
+    assert_says(o.err, "e.g. 'x', '\xc3\xa9'"); /* the first of each text */
     o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange2", "--vocab",
-             "train/vocab.txt");
+             "train/vocab.txt", "--max-unknown", "40");
     assert_code(o, 0);
     assert_says(o.out, "5 classes");
+    o = BMUF("pack", "--audio", "strange.jsonl", "--out", "strange3", "--vocab",
+             "train", "--max-unknown", "39.9");
+    assert_code(o, 65);
+    assert_says(o.err,
+                "4 of 10 symbols of the texts are not in the vocabulary, e.g. "
+                "'x', '\xc3\xa9'. This is more than 39.9 %, and nothing was "
+                "packed; give a vocabulary that has them, or let them pass "
+                "with --max-unknown 40");
+    assert_code(BMUF("info", "strange3"), 66);
 }
 
 static void test_invalid_recordings_are_left_out(void **_)

@@ -1,7 +1,8 @@
 /*
  * line_list.c - lists of PyLaia: "id t h e <space> t e x t", one line each; '#'
  * begins a comment line. Where all words have one character, or <space> is among
- * them, they are characters; else the rest of a line is the text itself.
+ * them, they are characters; else the rest of a line is the text itself. A list
+ * of ids alone has no texts.
  */
 #include "io/import/images/line_source_parts.h"
 
@@ -25,18 +26,25 @@ static size_t character(const char *text)
     return n;
 }
 
-/* Looks at the words of a line, behind the id. *spaced: <space> is one of them;
- * *single: they have one character each, or are in <>. */
-static void look(const char *at, bool *spaced, bool *single)
+/* What the words of all lines are, behind the ids. */
+typedef struct looks {
+    bool spaced; /* <space> is among them */
+    bool single; /* they have one character each, or are in <> */
+    bool any;    /* there are some */
+} looks;
+
+/* Looks at the words of a line. */
+static void look(looks *l, const char *at)
 {
     for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
         size_t n = strcspn(at, blanks);
         bool named = at[0] == '<' && n > 2 && at[n - 1] == '>';
 
         if (n == strlen(space) && strncmp(at, space, n) == 0)
-            *spaced = true;
+            l->spaced = true;
         if (character(at) < n && !named)
-            *single = false;
+            l->single = false;
+        l->any = true;
         at += n;
     }
 }
@@ -77,7 +85,7 @@ static char *trim(char *text)
 typedef struct list {
     const char *path, *image_dir;
     const bm_line_taker *taker;
-    bool characters;
+    bool characters, texts;
 } list;
 
 static bm_status read_line(const list *l, char *line, size_t number)
@@ -109,16 +117,17 @@ static bm_status read_line(const list *l, char *line, size_t number)
                        "%s:%zu: the path of the image is too "
                        "long",
                        l->path, number);
-    return l->taker->take(l->taker->to, &(bm_found_line){.id = id,
-                                                         .image = image,
-                                                         .text = text,
-                                                         .line = number});
+    return l->taker->take(l->taker->to,
+                          &(bm_found_line){.id = id,
+                                           .image = image,
+                                           .text = l->texts ? text : NULL,
+                                           .line = number});
 }
 
 /* Calls read_line for all lines, or only looks at them. */
 static bm_status walk(list *l, char *all, bool looking)
 {
-    bool spaced = false, single = true;
+    looks seen = {.single = true};
     size_t number = 0;
 
     for (char *line = all, *next = NULL; line != NULL; line = next) {
@@ -131,13 +140,15 @@ static bm_status walk(list *l, char *all, bool looking)
         } else if (line[strspn(line, blanks)] != '#') {
             const char *id = line + strspn(line, blanks);
 
-            look(id + strcspn(id, blanks), &spaced, &single);
+            look(&seen, id + strcspn(id, blanks));
         }
         if (looking && next != NULL)
             next[-1] = '\n';
     }
-    if (looking)
-        l->characters = spaced || single;
+    if (looking) {
+        l->characters = seen.spaced || seen.single;
+        l->texts = seen.any;
+    }
     return BM_OK;
 }
 

@@ -28,14 +28,39 @@ typedef struct sort_key {
 
 /* ---- faults -------------------------------------------------------------- */
 
-void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
+static void fault(bm_manifest *m, size_t line, const char *format, va_list args)
 {
     char where[600];
-    va_list args;
 
     snprintf(where, sizeof where, "%.500s:%zu", m->file, line);
-    va_start(args, format);
     bm_fault_add_list(&m->faults, where, format, args);
+}
+
+void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    fault(m, line, format, args);
+    va_end(args);
+}
+
+void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
+                            ...)
+{
+    size_t k = 0;
+    va_list args;
+
+    while (k < BM_MOST_CAUSES && m->told[k] != NULL && m->told[k] != format)
+        k++;
+    if (k < BM_MOST_CAUSES && m->told[k] == format) {
+        m->faults.n++;
+        return;
+    }
+    if (k < BM_MOST_CAUSES)
+        m->told[k] = format;
+    va_start(args, format);
+    fault(m, line, format, args);
     va_end(args);
 }
 
@@ -54,7 +79,7 @@ bm_status bm_manifest_verdict(const bm_manifest *m, bm_status status,
 
     if (f->n == 0)
         return BM_OK;
-    return BM_FAIL(status, "%s: %zu %s:%s%s", m->path, f->n,
+    return BM_FAIL(status, "%s: %zu %s:%s%s", m->source, f->n,
                    f->n == 1 ? one : many, f->text, bm_faults_more(f).text);
 }
 
@@ -193,11 +218,11 @@ static void check_excerpt(bm_manifest *m, const bm_manifest_fields *f,
 static void check_pipe(bm_manifest *m, size_t line, const char *path)
 {
     if (bm_manifest_is_pipe(path) && !m->pipes)
-        bm_manifest_fault(m, line,
-                          "a command, which is not run: %.100s; write its "
-                          "output to a file and list that, or let pack run "
-                          "the commands with --allow-pipes",
-                          path);
+        bm_manifest_fault_once(
+            m, line,
+            "a command, which is not run: %.100s; write its output to a file "
+            "and list that, or let pack run the commands with --allow-pipes",
+            path);
 }
 
 bm_status bm_manifest_add(bm_manifest *m, size_t line,
@@ -225,6 +250,7 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     if (m->faults.n > before || f->path == NULL)
         return BM_OK;
     e.has_text = f->text != NULL;
+    m->texts += e.has_text;
     BM_TRY(keep(m, f->id != NULL ? f->id : none,
                 f->id != NULL ? strlen(f->id) : 0, true, &e.id));
     BM_TRY(keep_path(m, f->path, &e.path));
@@ -391,6 +417,19 @@ static const char *why_unusable(const bm_manifest *m, const char *path)
     return why_missing(place.file);
 }
 
+/* One cause, and so one line. */
+static bm_status refuse_all(const bm_manifest *m)
+{
+    const char *path = m->text + m->entries[0].path;
+
+    return BM_FAIL(BM_ERR_MISSING,
+                   "none of the %zu files of %s can be opened; line %zu: %s: "
+                   "%s%s%s",
+                   m->n, m->path, m->entries[0].line, path,
+                   why_unusable(m, path), m->folders[0] != '\0' ? "; " : "",
+                   m->folders);
+}
+
 static bm_status find_missing(bm_manifest *m, double most_missing)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -404,9 +443,11 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
         m->faults = (bm_faults){0}; /* the rows are left out later */
         return BM_OK;
     }
+    if (m->faults.n == m->n && m->n > 1)
+        return refuse_all(m);
     if (m->faults.n == m->n)
         return bm_manifest_verdict(m, BM_ERR_MISSING, "file cannot be opened",
-                                   "files cannot be opened");
+                                   "");
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: %zu of %zu files cannot be opened:%s%s\nThis is more "
                    "than %g %%, and nothing was packed; mend the files or the "
@@ -525,6 +566,7 @@ static bm_status check_rows(bm_manifest *m, double most_missing)
                        m->path);
     warn_of_unknown(m);
     BM_TRY(find_missing(m, most_missing));
+    m->source = m->path;
     return number_speakers(m);
 }
 
@@ -543,6 +585,8 @@ bm_status bm_manifest_read(bm_manifest **out, const char *path,
     if (m == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a manifest");
     m->kind = kind;
+    m->source = path;
+    m->folders = "paths are relative to the folder of the manifest";
     m->pipes = pipes;
     BM_TRY_DONE(read_all(m, path, most_missing));
     *out = m;
@@ -566,6 +610,8 @@ static bm_status read_with(bm_manifest **out, const char *kind,
     if (m == NULL || m->path == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
     m->kind = kind;
+    m->source = path;
+    m->folders = "";
     BM_TRY_DONE(fill(m, with));
     BM_TRY_DONE(check_rows(m, most_missing));
     *out = m;
@@ -617,6 +663,13 @@ size_t bm_manifest_speakers(const bm_manifest *m)
 size_t bm_manifest_copies(const bm_manifest *m)
 {
     return m->copies;
+}
+
+const char *bm_manifest_why_no_texts(const bm_manifest *m)
+{
+    if (m->texts > 0)
+        return NULL;
+    return m->no_texts[0] != '\0' ? m->no_texts : "no line has a text";
 }
 
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)

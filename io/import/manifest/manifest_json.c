@@ -1,30 +1,14 @@
 /*
- * manifest_json.c - JSON lines: our own, NeMo's manifests ("audio_filepath",
- * "offset", no id), WeNet's lists ("key", "wav", "txt"), and the cuts of Lhotse,
- * each of which is a recording with supervisions.
+ * manifest_json.c - JSON lines: objects with the names of manifest_names.c, and
+ * the cuts of Lhotse, each of which is a recording with supervisions.
  */
 #include "io/import/manifest/manifest_parts.h"
 
-#include "core/words.h"
-
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The value of a field, which has one of two names; NULL if it is missing. */
-static const json_t *value_of(bm_manifest *m, size_t line, const json_t *object,
-                              const char *key, const char *other)
-{
-    const json_t *value = json_object_get(object, key);
-    const json_t *second =
-        other != NULL ? json_object_get(object, other) : NULL;
-
-    if (value != NULL && second != NULL)
-        bm_manifest_fault(m, line, "both \"%s\" and \"%s\"; give only one", key,
-                          other);
-    return value != NULL ? value : second;
-}
 
 /* The text of a field; NULL if it is missing or invalid. Adds a fault if it is
  * not a text. */
@@ -37,11 +21,9 @@ static const char *text_of(bm_manifest *m, size_t line, const json_t *value,
 }
 
 /* Seconds; 0 if the field is missing. */
-static double seconds_of(bm_manifest *m, size_t line, const json_t *object,
-                         const char *key, const char *other, double least)
+static double seconds_of(bm_manifest *m, size_t line, const json_t *value,
+                         const char *key, double least)
 {
-    const json_t *value = value_of(m, line, object, key, other);
-    const char *name = json_object_get(object, key) != NULL ? key : other;
     double x = json_number_value(value);
 
     if (value == NULL)
@@ -49,57 +31,108 @@ static double seconds_of(bm_manifest *m, size_t line, const json_t *object,
     if (!bm_manifest_is_audio(m))
         bm_manifest_fault(m, line,
                           "\"%s\" is for recordings; cut \"%s\" before packing",
-                          name, m->kind);
+                          key, m->kind);
     else if (!json_is_number(value) || !(x >= least && x <= BM_MOST_SECONDS))
         bm_manifest_fault(m, line,
                           "\"%s\" is not a number of seconds from %g to %g",
-                          name, least, BM_MOST_SECONDS);
+                          key, least, BM_MOST_SECONDS);
     return x;
 }
 
-/* ---- our own, NeMo's, and WeNet's ---------------------------------------- */
+/* ---- objects with one value for each field ------------------------------- */
 
-static void count_unknown(bm_manifest *m, json_t *object, bool wenet)
+static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
+                      const char *key, const json_t *value,
+                      bm_manifest_fields *f)
 {
-    const char *others = wenet                     ? "key wav txt"
-                         : bm_manifest_is_audio(m) ? "audio_filepath"
-                                                   : "";
+    char *field = (char *)f + name->field;
+    bool start = name->field == offsetof(bm_manifest_fields, start);
+
+    if (name->number) {
+        double x =
+            seconds_of(m, line, value, key, start ? 0 : BM_LEAST_SECONDS);
+        memcpy(field, &x, sizeof x);
+    } else {
+        const char *text = text_of(m, line, value, key);
+        memcpy(field, &text, sizeof text);
+    }
+}
+
+/* Keys by their names. */
+static void look_up(bm_manifest *m, size_t line, json_t *object,
+                    const char *spelled[BM_MANIFEST_NAMES])
+{
     const char *key = NULL;
     json_t *value = NULL;
 
     json_object_foreach(object, key, value)
     {
-        if (!bm_is_word_of(key, "id text speaker start offset duration end") &&
-            strcmp(key, m->kind) != 0 && !bm_is_word_of(key, others))
+        int name = bm_manifest_find_name(key);
+
+        if (name < 0)
             bm_manifest_count_unknown(m, key);
+        else if (spelled[name] != NULL)
+            bm_manifest_fault(m, line, "both \"%s\" and \"%s\"; give only one",
+                              spelled[name], key);
+        else
+            spelled[name] = key;
     }
 }
 
-static bm_status read_ours(bm_manifest *m, size_t line, json_t *object)
+/* Files of another kind are for another option. */
+static void tell_missing(bm_manifest *m, size_t line,
+                         const char *const spelled[])
 {
-    bool audio = bm_manifest_is_audio(m);
-    bool wenet = audio && json_object_get(object, "wav") != NULL;
-    const char *file = wenet ? "wav" : audio ? "audio_filepath" : NULL;
-    const json_t *id = NULL, *path = NULL, *text = NULL;
+    static const char *const options[][2] = {
+        {"audio", "audio"}, {"image", "images"}, {"feats", "features"}};
+
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++) {
+        const char *key = options[k][0];
+
+        if (spelled[bm_manifest_find_name(key)] == NULL)
+            continue;
+        bm_manifest_fault_once(m, line,
+                               "\"%s\" is missing; there is \"%s\", which "
+                               "--%s takes",
+                               m->kind, key, options[k][1]);
+        return;
+    }
+    bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
+}
+
+/* Of files with the names of other programs ids are made. */
+static void check_object(bm_manifest *m, size_t line,
+                         const char *const spelled[], const bool chosen[])
+{
+    bool id = false, path = false;
+    int own = bm_manifest_find_name(m->kind);
+
+    for (int k = 0; k < BM_MANIFEST_NAMES; k++) {
+        size_t field = bm_manifest_names[k].field;
+
+        id |= chosen[k] && field == offsetof(bm_manifest_fields, id);
+        path |= chosen[k] && field == offsetof(bm_manifest_fields, path);
+    }
+    if (!id && (chosen[own] || !path))
+        bm_manifest_fault(m, line, "\"id\" is missing");
+    if (!path)
+        tell_missing(m, line, spelled);
+}
+
+static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
+{
+    const char *spelled[BM_MANIFEST_NAMES] = {NULL};
+    bool chosen[BM_MANIFEST_NAMES] = {false};
     size_t before = m->faults.n;
     bm_manifest_fields f = {0};
 
-    id = value_of(m, line, object, "id", wenet ? "key" : NULL);
-    path = value_of(m, line, object, m->kind, file);
-    text = value_of(m, line, object, "text", wenet ? "txt" : NULL);
-    if (id == NULL && json_object_get(object, "audio_filepath") == NULL)
-        bm_manifest_fault(m, line, "\"id\" is missing");
-    f.id = text_of(m, line, id, "id");
-    f.path = text_of(m, line, path, m->kind);
-    if (path == NULL)
-        bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
-    f.text = text_of(m, line, text, "text");
-    f.speaker = text_of(m, line, json_object_get(object, "speaker"), "speaker");
-    f.start = seconds_of(m, line, object, "start", "offset", 0);
-    f.duration =
-        seconds_of(m, line, object, "duration", NULL, BM_LEAST_SECONDS);
-    f.end = seconds_of(m, line, object, "end", NULL, BM_LEAST_SECONDS);
-    count_unknown(m, object, wenet);
+    look_up(m, line, object, spelled);
+    bm_manifest_choose(m, line, spelled, chosen);
+    check_object(m, line, spelled, chosen);
+    for (int k = 0; k < BM_MANIFEST_NAMES; k++)
+        if (chosen[k])
+            set_field(m, line, &bm_manifest_names[k], spelled[k],
+                      json_object_get(object, spelled[k]), &f);
     return m->faults.n > before ? BM_OK : bm_manifest_add(m, line, &f);
 }
 
@@ -211,9 +244,9 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     bm_status status = BM_OK;
 
     if (!bm_manifest_is_audio(m)) {
-        bm_manifest_fault(m, line,
-                          "a cut of Lhotse, of which the recordings are read; "
-                          "give the file with --audio");
+        bm_manifest_fault_once(m, line,
+                               "a cut of Lhotse, of which the recordings are "
+                               "read; give the file with --audio");
         return BM_OK;
     }
     check_cut(m, line, object);
@@ -221,9 +254,9 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     if (f.id == NULL)
         bm_manifest_fault(m, line, "\"id\" is missing");
     f.path = source_of_cut(m, line, object, &pipe);
-    f.start = seconds_of(m, line, object, "start", NULL, 0);
-    f.duration =
-        seconds_of(m, line, object, "duration", NULL, BM_LEAST_SECONDS);
+    f.start = seconds_of(m, line, json_object_get(object, "start"), "start", 0);
+    f.duration = seconds_of(m, line, json_object_get(object, "duration"),
+                            "duration", BM_LEAST_SECONDS);
     f.speaker = json_string_value(json_object_get(first, "speaker"));
     BM_TRY_DONE(text_of_cut(supervisions, &text));
     f.text = text;
@@ -249,7 +282,7 @@ bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,
     else if (is_cut(object))
         status = read_cut(m, line, object);
     else
-        status = read_ours(m, line, object);
+        status = read_object(m, line, object);
     json_decref(object);
     return status;
 }

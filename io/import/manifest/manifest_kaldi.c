@@ -123,12 +123,15 @@ static int by_key(const void *left, const void *right)
     return order != 0 ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-/* p->path <- NAME in the directory, or NAME.gz if only that is there. */
+/* p->path <- NAME in the directory, or NAME.gz if only that is there; if none is,
+ * NAME. */
 static bm_status find_file(const directory *d, pairs *p, const char *name)
 {
-    for (size_t k = 0; k < 2 && !p->there; k++) {
+    static const char *const endings[] = {"", ".gz", ""};
+
+    for (size_t k = 0; k < 3 && !p->there; k++) {
         int n = snprintf(p->path, sizeof p->path, "%s/%s%s", d->path, name,
-                         k == 0 ? "" : ".gz");
+                         endings[k]);
 
         if (n < 0 || (size_t)n >= sizeof p->path)
             return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", d->path);
@@ -251,10 +254,14 @@ static bm_status add_segment(directory *d, const pair *s)
     f.start = seconds(&at);
     f.end = seconds(&at);
     if (!(f.start >= 0 && f.start <= BM_MOST_SECONDS) ||
-        !(f.end <= BM_MOST_SECONDS) ||
-        (f.end < f.start && f.end != -1)) { /* -1: up to the end */
+        !(f.end <= BM_MOST_SECONDS)) {
         bm_manifest_fault(d->m, s->line,
                           "not \"SEQUENCE RECORDING START END\" in seconds");
+        return BM_OK;
+    }
+    if (f.end <= f.start && f.end != -1) { /* -1: up to the end */
+        bm_manifest_fault_once(d->m, s->line, "END %g is not after START %g",
+                               f.end, f.start);
         return BM_OK;
     }
     if (*at != '\0' && strcmp(at, "0") != 0) {
@@ -308,9 +315,10 @@ static void warn_of_unused(const pairs *p, const pairs *rows)
                rows->name, first);
 }
 
-static void warn_of_missing(const directory *d, pairs *p, const char *what)
+static void warn_of_missing_speakers(directory *d)
 {
     const bm_manifest *m = d->m;
+    pairs *p = &d->speakers;
     const char *first = NULL;
     size_t n = 0;
 
@@ -318,8 +326,17 @@ static void warn_of_missing(const directory *d, pairs *p, const char *what)
         if (find(p, m->text + m->entries[i].id) == NULL)
             first = n++ == 0 ? m->text + m->entries[i].id : first;
     if (n > 0)
-        bm_log(BM_WARNING, "%s: no %s for %s, e.g. %s", p->path, what,
+        bm_log(BM_WARNING, "%s: no speaker for %s, e.g. %s", p->path,
                bm_count_noun((long long)n, "sequence").text, first);
+}
+
+/* For a set of which no sequence has a text. */
+static void say_where_texts_are(const directory *d)
+{
+    bm_manifest *m = d->m;
+
+    snprintf(m->no_texts, sizeof m->no_texts, "%s %s", d->texts.path,
+             d->texts.there ? "has none of their ids" : "does not exist");
 }
 
 static bm_status read_directory(directory *d)
@@ -346,9 +363,11 @@ static bm_status read_directory(directory *d)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", d->path);
     BM_TRY(bm_manifest_verdict(m, BM_ERR_FORMAT, "problem", "problems"));
     BM_TRY(add_rows(d, rows));
+    if (m->n == 0 && m->faults.n == 0)
+        return BM_FAIL(BM_ERR_FORMAT, "%s is empty", rows->path);
+    say_where_texts_are(d);
     warn_of_unused(&d->texts, rows);
-    warn_of_missing(d, &d->texts, "text");
-    warn_of_missing(d, &d->speakers, "speaker");
+    warn_of_missing_speakers(d);
     return BM_OK;
 }
 
@@ -361,6 +380,9 @@ bm_status bm_manifest_kaldi(bm_manifest *m, const char *path)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
     d->m = m;
     d->path = path;
+    m->folders =
+        "a relative path is looked for in the working directory, where "
+        "Kaldi ran, and then in the data directory";
     status = read_directory(d);
     m->file = m->path; /* the paths of d end here */
     free_pairs(&d->list);

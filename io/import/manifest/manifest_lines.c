@@ -43,6 +43,8 @@ bm_status bm_manifest_lines(bm_manifest *m, const char *image_dir)
     const bm_line_taker taker = {take, note, m, pass};
 
     m->folder = 0; /* paths are complete */
+    if (image_dir[0] != '\0')
+        m->folders = "give the folder of the images with --image-dir";
     m->file = m->path;
     BM_TRY(bm_line_source_read(m->path, image_dir, &taker));
     if (m->n == 0 && m->faults.n == 0)

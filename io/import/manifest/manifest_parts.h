@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64 };
+enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64, BM_MOST_CAUSES = 8 };
 
 /* Longer ones are taken for an error in the unit. */
 #define BM_MOST_SECONDS  1e6
@@ -41,17 +41,34 @@ typedef struct bm_manifest_fields {
     double end;             /* in place of a duration; 0: none */
 } bm_manifest_fields;
 
-/* The columns of a table: what each of them is, an offset into
- * bm_manifest_fields or one of a number; -1: nothing known. */
+/* What a column of a table or a key of JSON may be called. */
+typedef struct bm_manifest_name {
+    const char *name; /* in any case */
+    size_t field;     /* an offset into bm_manifest_fields */
+    const char *kind; /* of the files of the manifest; "wenet": it has "wav";
+                         NULL: any */
+    bool number;      /* of seconds; else a text */
+    bool weak;        /* it counts if no other name gives the field */
+} bm_manifest_name;
+
+enum { BM_MANIFEST_NAMES = 27 };
+extern const bm_manifest_name bm_manifest_names[BM_MANIFEST_NAMES];
+
+/* The columns of a table: which name each of them has; -1: none that counts. */
 typedef struct bm_manifest_table {
     size_t n;
-    char delimiter; /* '\t', ','; 0: there is no header yet */
-    int field[BM_MOST_COLUMNS];
+    char delimiter; /* '\t', ',', ';'; 0: there is no header yet */
+    int name[BM_MOST_COLUMNS];
 } bm_manifest_table;
 
 struct bm_manifest {
-    char *path;       /* of the file with the rows, for messages */
-    const char *file; /* that is being read, for messages; borrowed */
+    char *path;         /* of the file with the rows, for messages */
+    const char *file;   /* that is being read, for messages; borrowed */
+    const char *source; /* what was asked for: `path`, or the directory that has
+                            it, borrowed while it is read */
+    const char
+        *folders;     /* what to do if no file is where its path says; static,
+                            "": nothing is known */
     const char *kind; /* the key of the files */
     bool pipes;       /* commands are allowed */
     size_t folder;    /* length of the path's directory, with the slash */
@@ -63,8 +80,11 @@ struct bm_manifest {
     char *text;
     size_t used, text_room;
     size_t speakers;
+    size_t texts;                 /* rows with a text */
+    char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
     bm_manifest_table table;
     bm_faults faults;
+    const char *told[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */
 };
 
 static inline bool bm_manifest_is_audio(const bm_manifest *m)
@@ -75,6 +95,11 @@ static inline bool bm_manifest_is_audio(const bm_manifest *m)
 /* Notes a fault of a line of the file that is being read. Cannot fail. */
 void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same for what most lines may share: the first is listed, with what to do,
+ * and the others are counted. */
+void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
 
 /* Of reading one of several files: notes the last failure and returns BM_OK if it
  * is BM_ERR_FORMAT or BM_ERR_MISSING, and returns any other status. */
@@ -95,14 +120,24 @@ BM_CHECKED bm_status bm_manifest_keep(bm_manifest *m, const char *text,
 /* Notes a fault for each id that two rows have. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);
 
+/* The number of a name; -1: it is not known. */
+int bm_manifest_find_name(const char *name);
+
+/* chosen[k] <- name k is where its field is taken from. spelled[k]: as the line
+ * has it; NULL: it has not. Others are counted as not understood; it is a fault if
+ * two names have the same right to a field. */
+void bm_manifest_choose(bm_manifest *m, size_t line,
+                        const char *const spelled[BM_MANIFEST_NAMES],
+                        bool chosen[BM_MANIFEST_NAMES]);
+
 /* Formats: a line of JSON; a line of a table, of which the first is the header.
- * Fail with BM_ERR_MEMORY. */
+ * Fail with BM_ERR_MEMORY, or with BM_ERR_FORMAT if a header names no file. */
 BM_CHECKED bm_status bm_manifest_json(bm_manifest *m, size_t line,
                                       const char *text, size_t length);
 BM_CHECKED bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line,
                                               char *text, size_t length);
 
-/* Is it the header of a table? */
+/* Is it the header of a table, by the names of its columns? */
 bool bm_manifest_is_header(const char *line);
 
 /* A data directory of Kaldi. Fails as bm_manifest_read. */

@@ -1,8 +1,6 @@
 /*
- * manifest_table.c - tables with a header, with the names that other programs
- * give their columns: Common Voice (path, sentence, client_id), DeepSpeech
- * (wav_filename, transcript). In tables with commas a value may be in double
- * quotes, in which "" is a quote.
+ * manifest_table.c - tables with a header. Where values are separated by commas
+ * or semicolons, one may be in double quotes, in which "" is a quote.
  */
 #include "io/import/manifest/manifest_parts.h"
 
@@ -10,45 +8,21 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { UNKNOWN = -1 };
 
-/* Names of columns. `number`: the field is of seconds. */
-static const struct {
-    const char *name;
-    size_t field;
-    bool number;
-} columns[] = {
-#define TEXT(name, field)                                                      \
-    {                                                                          \
-        name, offsetof(bm_manifest_fields, field), false                       \
-    }
-#define NUMBER(name, field)                                                    \
-    {                                                                          \
-        name, offsetof(bm_manifest_fields, field), true                        \
-    }
-    TEXT("id", id),
-    TEXT("utt_id", id),
-    TEXT("audio", path),
-    TEXT("image", path),
-    TEXT("feats", path),
-    TEXT("path", path),
-    TEXT("audio_filepath", path),
-    TEXT("wav_filename", path),
-    TEXT("text", text),
-    TEXT("sentence", text),
-    TEXT("transcript", text),
-    TEXT("speaker", speaker),
-    TEXT("client_id", speaker),
-    NUMBER("start", start),
-    NUMBER("offset", start),
-    NUMBER("duration", duration),
-    NUMBER("end", end),
-};
+#define FIELD(name) offsetof(bm_manifest_fields, name)
 
-enum { COLUMNS = sizeof columns / sizeof columns[0] };
+/* Tabs, or else semicolons or commas: which of them the header has. */
+static char delimiter_of(const char *header)
+{
+    if (strchr(header, '\t') != NULL)
+        return '\t';
+    return strchr(header, ';') != NULL ? ';' : ',';
+}
 
 /* Cuts the value at *at off, without its quotes, and ends it with '\0'. *at
  * becomes NULL behind the last one. Returns NULL if a quote is not closed. */
@@ -56,7 +30,7 @@ static char *next_value(char **at, char delimiter)
 {
     char *from = *at, *to = from, *c = from;
 
-    if (delimiter == ',' && *c == '"') {
+    if (delimiter != '\t' && *c == '"') {
         for (c++; *c != '\0' && (*c != '"' || c[1] == '"'); c++) {
             c += *c == '"';
             *to++ = *c;
@@ -76,65 +50,94 @@ static char *next_value(char **at, char delimiter)
     return from;
 }
 
-static int find_column(const char *name)
-{
-    for (int i = 0; i < COLUMNS; i++)
-        if (strcmp(columns[i].name, name) == 0)
-            return i;
-    return UNKNOWN;
-}
-
-/* Is there a column for files among the words? */
+/* Is the name of a file among the columns, or are there several with another? */
 bool bm_manifest_is_header(const char *line)
 {
-    char delimiter = strchr(line, '\t') != NULL ? '\t' : ',';
-    char name[64];
+    char delimiter = delimiter_of(line), word[64];
+    bool several = strchr(line, delimiter) != NULL;
 
     for (const char *at = line; at != NULL;) {
         const char *end = strchr(at, delimiter);
         size_t n = end != NULL ? (size_t)(end - at) : strlen(at);
-        int column = UNKNOWN;
+        int name = UNKNOWN;
 
         while (n > 0 && (at[n - 1] == '"' || at[n - 1] == ' '))
             n--;
         while (n > 0 && (*at == '"' || *at == ' '))
             at++, n--;
-        if (n < sizeof name) {
-            memcpy(name, at, n);
-            name[n] = '\0';
-            column = find_column(name);
+        if (n < sizeof word) {
+            memcpy(word, at, n);
+            word[n] = '\0';
+            name = bm_manifest_find_name(word);
         }
-        if (column != UNKNOWN &&
-            columns[column].field == offsetof(bm_manifest_fields, path))
+        if (name != UNKNOWN &&
+            (several || bm_manifest_names[name].field == FIELD(path)))
             return true;
         at = end != NULL ? end + 1 : NULL;
     }
     return false;
 }
 
-static void read_header(bm_manifest *m, size_t line, char *text)
+static bool has(const bool chosen[], size_t field)
+{
+    for (int k = 0; k < BM_MANIFEST_NAMES; k++)
+        if (chosen[k] && bm_manifest_names[k].field == field)
+            return true;
+    return false;
+}
+
+/* Fails unless a column is of files. columns: their names, for the message. */
+static bm_status check_header(bm_manifest *m, size_t line, const bool chosen[],
+                              const char *columns)
+{
+    const char *wanted = "features (feats, path, file ..)";
+
+    if (bm_manifest_is_audio(m))
+        wanted = "recording (audio, path, file, wav_filename ..)";
+    else if (strcmp(m->kind, "image") == 0)
+        wanted = "image (image, path, file, file_name ..)";
+    if (!has(chosen, FIELD(text)))
+        snprintf(m->no_texts, sizeof m->no_texts,
+                 "%.4000s has no column text, transcription, sentence ..",
+                 m->path);
+    if (has(chosen, FIELD(path)) || m->faults.n > 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s:%zu: no column names the %s; the columns are %s",
+                   m->path, line, wanted, columns);
+}
+
+static bm_status read_header(bm_manifest *m, size_t line, char *text)
 {
     bm_manifest_table *t = &m->table;
-    bool seen[COLUMNS] = {false};
+    const char *spelled[BM_MANIFEST_NAMES] = {NULL};
+    bool chosen[BM_MANIFEST_NAMES] = {false};
+    char columns[600] = "";
 
-    t->delimiter = strchr(text, '\t') != NULL ? '\t' : ',';
+    t->delimiter = delimiter_of(text);
     while (text != NULL && t->n < BM_MOST_COLUMNS) {
-        char *name = next_value(&text, t->delimiter);
-        int column = name != NULL ? find_column(name) : UNKNOWN;
+        const char *column = next_value(&text, t->delimiter);
+        int name = column != NULL ? bm_manifest_find_name(column) : UNKNOWN;
+        size_t used = strlen(columns);
 
-        for (int i = 0; i < COLUMNS && column != UNKNOWN; i++)
-            if (seen[i] && columns[i].field == columns[column].field)
-                bm_manifest_fault(m, line,
-                                  "columns \"%s\" and \"%s\"; give only one",
-                                  columns[i].name, name);
-        if (column != UNKNOWN)
-            seen[column] = true;
-        else if (name != NULL)
-            bm_manifest_count_unknown(m, name);
+        if (column == NULL)
+            break;
+        snprintf(columns + used, sizeof columns - used, "%s%.40s",
+                 t->n > 0 ? ", " : "", column);
+        if (name == UNKNOWN)
+            bm_manifest_count_unknown(m, column);
+        else if (spelled[name] != NULL)
+            bm_manifest_fault(m, line, "two columns \"%s\"; give only one",
+                              column);
         else
-            text = NULL;
-        t->field[t->n++] = column;
+            spelled[name] = column;
+        t->name[t->n++] = name;
     }
+    bm_manifest_choose(m, line, spelled, chosen);
+    for (size_t k = 0; k < t->n; k++)
+        if (t->name[k] != UNKNOWN && !chosen[t->name[k]])
+            t->name[k] = UNKNOWN;
+    return check_header(m, line, chosen, columns);
 }
 
 /* Seconds, of a value that is not empty. */
@@ -156,18 +159,18 @@ static double seconds(bm_manifest *m, size_t line, const char *name,
     return x;
 }
 
-static void set_field(bm_manifest *m, size_t line, int column,
+static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
                       const char *value, bm_manifest_fields *f)
 {
-    char *field = (char *)f + columns[column].field;
+    char *field = (char *)f + name->field;
     double x = 0;
 
-    if (!columns[column].number) {
+    if (!name->number) {
         memcpy(field, &value, sizeof value);
         return;
     }
     if (value[0] != '\0')
-        x = seconds(m, line, columns[column].name, value);
+        x = seconds(m, line, name->name, value);
     memcpy(field, &x, sizeof x);
 }
 
@@ -186,8 +189,8 @@ static bm_status read_row(bm_manifest *m, size_t line, char *text)
                               "the next line");
             return BM_OK;
         }
-        if (t->field[n] != UNKNOWN)
-            set_field(m, line, t->field[n], value, &f);
+        if (t->name[n] != UNKNOWN)
+            set_field(m, line, &bm_manifest_names[t->name[n]], value, &f);
     }
     if (n < t->n || text != NULL)
         bm_manifest_fault(m, line, "%s than the %zu columns of the header",
@@ -208,8 +211,6 @@ bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line, char *text,
                           bm_text_utf8(text) + 1);
         return BM_OK;
     }
-    if (m->table.n > 0)
-        return read_row(m, line, text);
-    read_header(m, line, text);
-    return BM_OK;
+    return m->table.n > 0 ? read_row(m, line, text)
+                          : read_header(m, line, text);
 }

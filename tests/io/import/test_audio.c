@@ -503,6 +503,14 @@ static void test_normalising_by_speaker_needs_speakers(void **state)
     assert_non_null(strstr(bm_last_error(), "m.jsonl:1: a has no \"speaker\""));
     assert_null(strstr(bm_last_error(), "m.jsonl:2"));
     assert_non_null(strstr(bm_last_error(), "m.jsonl:3: c has no \"speaker\""));
+    assert_int_equal(open_importer(&i, "audio",
+                                   SET("features.normalise=speaker"),
+                                   "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"
+                                   "{\"id\":\"b\",\"audio\":\"a.wav\"}\n"),
+                     BM_ERR_CONFIG);
+    assert_non_null(
+        strstr(bm_last_error(), "m.jsonl has one; add \"speaker\""));
+    assert_null(strstr(bm_last_error(), "m.jsonl:"));
 }
 
 static void test_real_recordings_are_usable(void **state)

@@ -302,8 +302,10 @@ static void test_faults_of_a_data_directory_name_file_and_line(void **state)
         {"data/segments", "u1 rec 1 x\n",
          "data/segments:1: not \"SEQUENCE RECORDING START END\" in seconds",
          BM_ERR_FORMAT},
-        {"data/segments", "u1 rec 2 1\n", "data/segments:1: not \"SEQUENCE",
-         BM_ERR_FORMAT},
+        {"data/segments", "u1 rec 0.3 0.1\n",
+         "data/segments:1: END 0.1 is not after START 0.3", BM_ERR_FORMAT},
+        {"data/wav.scp", "", "data/wav.scp is empty", BM_ERR_FORMAT},
+        {"data/text", "u1 r\xff\n", "data: 1 problem:", BM_ERR_FORMAT},
         {"data/segments", "u1 rec 0 1 1\n",
          "data/segments:1: channel 1; make a recording of each channel",
          BM_ERR_FORMAT},
@@ -320,6 +322,40 @@ static void test_faults_of_a_data_directory_name_file_and_line(void **state)
         assert_int_equal(open_directory(&m, "audio", false), cases[i].status);
         if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("%s: %s", cases[i].message, bm_last_error());
+    }
+}
+
+/* What is wrong with all lines is told once, with what to do. */
+static void test_one_cause_is_one_line(void **state)
+{
+    static const struct {
+        const char *list, *message, *once;
+        bm_status status;
+    } cases[] = {
+        {"a x |\nb y |\nc z |\n", "data: 3 problems:\n  ", "--allow-pipes",
+         BM_ERR_FORMAT},
+        {"a x |\nb y |\nc z |\n", "\n  and 2 more", "not run: x |",
+         BM_ERR_FORMAT},
+        {"a no/a.wav\nb no/b.wav\n", "none of the 2 files of ",
+         "line 1: no/a.wav: No such file or directory; a relative path is "
+         "looked for in the working directory, where Kaldi ran, and then in "
+         "the data directory",
+         BM_ERR_MISSING},
+    };
+
+    (void)state;
+    FOR_EACH (i, cases) {
+        bm_manifest *m = NULL;
+        const char *found = NULL;
+
+        make_directory();
+        write_text("data/wav.scp", cases[i].list);
+        assert_int_equal(open_directory(&m, "audio", false), cases[i].status);
+        if (strstr(bm_last_error(), cases[i].message) == NULL)
+            fail_msg("%s: %s", cases[i].message, bm_last_error());
+        found = strstr(bm_last_error(), cases[i].once);
+        assert_non_null(found);
+        assert_null(strstr(found + 1, cases[i].once));
     }
 }
 
@@ -668,6 +704,7 @@ int main(void)
         cmocka_unit_test(test_files_of_a_data_directory_may_be_compressed),
         cmocka_unit_test(test_segments_are_excerpts_of_recordings),
         cmocka_unit_test(test_faults_of_a_data_directory_name_file_and_line),
+        cmocka_unit_test(test_one_cause_is_one_line),
         cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),
         cmocka_unit_test(test_commands_are_run_if_they_may_be),
         cmocka_unit_test(test_alignments_of_every_form_are_read),

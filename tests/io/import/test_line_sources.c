@@ -151,6 +151,16 @@ static void test_lists_of_characters_are_read(void **_)
 }
 
 /* Two lines: one in the box that is black, one beside it. */
+static void test_a_wrong_folder_of_images_is_one_line(void **_)
+{
+    (void)_;
+    write_text("ids.txt", "a t\nb t\n");
+    check_failure(in_folder("ids.txt"), "nowhere", BM_ERR_MISSING,
+                  "ids.txt can be opened; line 1: nowhere/a.png: No such file "
+                  "or directory; give the folder of the images with "
+                  "--image-dir");
+}
+
 static void test_lists_may_be_compressed_or_standard_input(void **_)
 {
     static const char text[] = "l1 t o\nl2 b e\n";
@@ -325,9 +335,10 @@ static void test_pack_takes_what_users_have(void **_)
     assert_says(o.out, "\"sequences\": 3");
     assert_says(o.out, "\"labels\": 6");
     o = BMUF("pack", "--images", "book", "--out", "d3", "--set",
-             "features.binarise=otsu");
+             "features.binarise=otsu", "--max-left-out", "50");
     assert_code(o, 0);
-    assert_says(o.out, "4 sequences");
+    assert_says(o.out, "2 sequences");
+    assert_says(o.out, "left out 2 of 4: 2 without a text");
     assert_says(BMUF("info", "d3").out, "otsu");
     assert_fails(
         BMUF("pack", "--audio", "tr.txt", "--image-dir", "img", "--out", "d4"),
@@ -430,6 +441,8 @@ static void test_alto_is_packed(void **_)
     } lines[] = {{"leaf_1-l1", "\xc3\xa9t\xc3\xa9 a-", slanted_edge},
                  {"leaf_1-l2", "ta t", downwards},
                  {"leaf_1-l3", NULL, box}};
+    bm_importer *importer = NULL;
+    bm_item item;
     bm_dataset *d = NULL;
     bm_sequences s = {0};
     const int32_t *targets = NULL;
@@ -440,16 +453,18 @@ static void test_alto_is_packed(void **_)
     write_alto_page("alto/leaf 1.png");
     write_text("alto/leaf 1.xml", alto);
     o = BMUF("pack", "--images", "alto", "--out", "d-alto", "--set",
-             "features.height=10", "--set", "features.columns=4");
+             "features.height=10", "--set", "features.columns=4",
+             "--max-left-out", "34");
     assert_code(o, 0);
-    assert_says(o.out, "3 sequences, 30 frames, 10 labels");
+    assert_says(o.out, "2 sequences, 20 frames, 10 labels");
+    assert_says(o.out, "left out 1 of 3: 1 without a text");
     assert_ok(bm_dataset_open(&d, in_folder("d-alto")));
     assert_int_equal(d->n_units, 1);
     assert_ok(bm_dataset_read(d, 0, &s));
-    assert_int_equal(s.n, 3);
+    assert_int_equal(s.n, 2);
     assert_int_equal(s.features, 40);
     targets = s.targets;
-    FOR_EACH (i, lines) {
+    for (size_t i = 0; i < s.n; i++) {
         const char *id = NULL;
         char *text = NULL;
 
@@ -459,14 +474,20 @@ static void test_alto_is_packed(void **_)
         check_pixels(id, s.x + i * 400, lines[i].place);
         assert_ok(bm_vocab_decode(bm_dataset_vocab(d), targets,
                                   (size_t)s.labels[i], &text));
-        assert_string_equal(text, lines[i].text != NULL ? lines[i].text : "");
-        assert_int_equal(bm_dataset_has_reference(d, (int64_t)i),
-                         lines[i].text != NULL);
+        assert_string_equal(text, lines[i].text);
+        assert_true(bm_dataset_has_reference(d, (int64_t)i));
         targets += s.labels[i];
         free(text);
     }
     bm_sequences_free(&s);
     bm_dataset_close(d);
+    open_images(&importer, in_folder("alto"), NULL);
+    for (size_t i = 0; i < 3; i++)
+        item = next_item(importer);
+    assert_string_equal(item.id, lines[2].id);
+    assert_false(item.has_text);
+    check_pixels(item.id, item.x, lines[2].place);
+    bm_importer_close(importer);
 }
 
 int main(void)
@@ -475,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),

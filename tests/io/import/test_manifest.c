@@ -98,6 +98,17 @@ static void test_only_some_of_many_faults_are_reported(void **state)
     assert_null(strstr(bm_last_error(), "m.jsonl:11:"));
 }
 
+static void test_a_list_of_another_kind_is_one_line(void **state)
+{
+    (void)state;
+    write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"a.wav\"}\n"
+                          "{\"id\": \"b\", \"audio\": \"b.wav\"}\n"
+                          "{\"id\": \"c\", \"audio\": \"c.wav\"}\n");
+    assert_manifest_says(BM_ERR_FORMAT,
+                         "m.jsonl:1: \"image\" is missing; there is \"audio\", "
+                         "which --audio takes\n  and 2 more");
+}
+
 static void test_all_missing_files_are_reported_at_once(void **state)
 {
     (void)state;
@@ -269,6 +280,69 @@ static void test_tables_have_a_header(void **state)
     bm_manifest_free(m);
 }
 
+/* The names of other programs, in any case; the most common ones win. */
+static void test_names_of_other_programs_are_known(void **state)
+{
+    static const struct {
+        const char *text, *id, *words, *speaker;
+    } cases[] = {
+        {"id\tfile\tspk\tsplit\ttext\nu\ta.wav\tann\tdev\tone\n", "u", "one",
+         "ann"},
+        {"filename,label\na.wav,one\n", "a", "one", ""},
+        {"file_name,transcription,speaker_id\na.wav,one,ann\n", "a", "one",
+         "ann"},
+        {"ID\tAudio\tText\nu\ta.wav\tone\n", "u", "one", ""},
+        {"id;path;sentence\nu;a.wav;\"one; two\"\n", "u", "one; two", ""},
+        {"id,path,audio,text,label\nu,b.wav,a.wav,one,7\n", "u", "one", ""},
+        {"{\"file_name\": \"a.wav\", \"transcription\": \"one\"}\n", "a", "one",
+         ""},
+        {"{\"ID\": \"u\", \"wav_filename\": \"a.wav\", \"client_id\": "
+         "\"ann\", \"Transcript\": \"one\"}\n",
+         "u", "one", "ann"},
+    };
+
+    (void)state;
+    write_text("a.wav", "");
+    FOR_EACH (k, cases) {
+        bm_manifest *m = NULL;
+
+        write_text("m.txt", cases[k].text);
+        assert_ok(bm_manifest_read(&m, in_folder("m.txt"), "audio", 0, false));
+        assert_int_equal(bm_manifest_size(m), 1);
+        assert_row(m, 0, cases[k].id, cases[k].words, cases[k].speaker, 0, 0);
+        assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
+        bm_manifest_free(m);
+    }
+}
+
+static void test_a_header_without_files_names_its_columns(void **state)
+{
+    static const struct {
+        const char *kind, *text, *message;
+    } cases[] = {
+        {"audio", "id\tspeaker\ttext\na\tb\tc\n",
+         "m.jsonl:1: no column names the recording (audio, path, file, "
+         "wav_filename ..); the columns are id, speaker, text"},
+        {"image", "ID,Audio\na,b\n",
+         "m.jsonl:1: no column names the image (image, path, file, file_name "
+         "..); the columns are ID, Audio"},
+        {"audio", "file,filename\na,b\n",
+         "m.jsonl:1: both \"file\" and \"filename\"; give only one"},
+    };
+
+    (void)state;
+    FOR_EACH (k, cases) {
+        bm_manifest *m = NULL;
+
+        write_text("m.jsonl", cases[k].text);
+        assert_int_equal(
+            bm_manifest_read(&m, in_folder("m.jsonl"), cases[k].kind, 0, false),
+            BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), cases[k].message) == NULL)
+            fail_msg("%s: %s", cases[k].message, bm_last_error());
+    }
+}
+
 static void test_manifests_may_be_compressed_or_standard_input(void **state)
 {
     gzFile file = gzopen(in_folder("m.tsv.gz"), "wb");
@@ -380,7 +454,10 @@ static void test_faults_of_other_formats_name_the_line(void **state)
         {"id,audio\na,b,c\n", "m.jsonl:2: more values than the 2 columns"},
         {"id,audio,start\na,b,x\n",
          "m.jsonl:2: \"start\" is not a number of seconds from 0 to 1e+06: x"},
-        {"audio,path\na,b\n", "columns \"audio\" and \"path\"; give only one"},
+        {"audio,audio_filepath\na,b\n",
+         "m.jsonl:1: both \"audio\" and \"audio_filepath\"; give only one"},
+        {"path,wav_filename\na,b\n",
+         "m.jsonl:1: both \"path\" and \"wav_filename\"; give only one"},
         {"id,audio\n\xff,b\n", "m.jsonl:2: byte 1 is not UTF-8"},
         {CUT("", "{\"type\": \"url\", \"source\": \"x\"}"),
          "m.jsonl:1: the recording is of type \"url\""},
@@ -412,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_a_manifest_has_one_row_per_line),
         cmocka_unit_test(test_all_faults_of_a_manifest_are_reported_at_once),
         cmocka_unit_test(test_only_some_of_many_faults_are_reported),
+        cmocka_unit_test(test_a_list_of_another_kind_is_one_line),
         cmocka_unit_test(test_all_missing_files_are_reported_at_once),
         cmocka_unit_test(test_missing_and_empty_manifests_are_rejected),
         cmocka_unit_test(test_excerpts_have_a_start_and_a_duration),
@@ -419,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_ids_with_blanks_are_refused),
         cmocka_unit_test(test_some_files_may_be_missing),
         cmocka_unit_test(test_tables_have_a_header),
+        cmocka_unit_test(test_names_of_other_programs_are_known),
+        cmocka_unit_test(test_a_header_without_files_names_its_columns),
         cmocka_unit_test(test_manifests_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_ids_are_made_of_names_of_files),
         cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),

@@ -132,7 +132,8 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
     assert_ok(
         bm_shard_writer_open(&w, directory, "invalid", &c.settings, &c.meta));
     add(w, "good", x, CORPUS_FRAMES, 3);
-    add(w, "mute", x, CORPUS_FRAMES, 0);
+    assert_ok(bm_shard_writer_add(w, "mute", NULL, x, CORPUS_FRAMES, NULL, 0));
+    add(w, "hush", x, CORPUS_FRAMES, 0); /* its text says so */
     add(w, "void", x, 0, 0);
     x[3 * CORPUS_D + 4] = NAN;
     x[5 * CORPUS_D] = -INFINITY;
@@ -142,7 +143,7 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 3);
-    assert_reported(text, "sequence mute: has no labels");
+    assert_reported(text, "sequence mute: has no text, but others have");
     assert_reported(text, "sequence void: has no frames");
     assert_reported(text,
                     "sequence nan: 2 values are NaN or infinite, first in "

@@ -333,9 +333,39 @@ static void test_excerpts_are_cut_at_the_nearest_sample(void **state)
     }
 }
 
+/* As Kaldi's extract-segments does; a file that ends early itself is damaged. */
+static void test_excerpts_are_cut_at_the_end_of_the_recording(void **state)
+{
+    static int x[LONGEST];
+    bm_problem problem = {0};
+    bm_sound s = {0};
+    char *bytes = NULL;
+    size_t n = 0;
+
+    (void)state;
+    make_tone(x, LONGEST, 1, 441, 8000);
+    write_sound("e.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, x, LONGEST, 1,
+                8000);
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 1},
+                            &problem));
+    assert_string_equal(problem.text, "");
+    assert_int_equal(s.n, 4000);
+    assert_string_equal(bm_sound_remark(&s), "cut at the end of the recording");
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 0.51},
+                            &problem));
+    assert_null(bm_sound_remark(&s)); /* 10 ms are rounding */
+    bytes = slurp(in_folder("e.flac"), &n);
+    write_bytes("e.flac", bytes, n * 9 / 10);
+    free(bytes);
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 0.5},
+                            &problem));
+    assert_string_equal(problem.kind, "damaged or truncated");
+    bm_sound_free(&s);
+}
+
 static void test_excerpts_outside_a_recording_are_problems(void **state)
 {
-    static const bm_excerpt parts[] = {{2, 0}, {3, 0.5}, {1.5, 0.52}, {0, 9}};
+    static const bm_excerpt parts[] = {{2, 0}, {3, 0.5}, {1.5, 1.01}, {0, 9}};
     static int x[LONGEST];
 
     (void)state;
@@ -350,6 +380,7 @@ static void test_excerpts_outside_a_recording_are_problems(void **state)
             assert_ok(bm_sound_read(&s, in_folder(f ? "e.ogg" : "e.wav"), 0,
                                     parts[k], &problem));
             assert_string_equal(problem.kind, "excerpt outside the recording");
+            assert_non_null(strstr(problem.text, "the recording of 2 s"));
             bm_sound_free(&s);
         }
 }
@@ -406,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_a_recording_from_a_pipe_is_complete),
         cmocka_unit_test(test_damaged_recordings_never_crash),
         cmocka_unit_test(test_excerpts_are_cut_at_the_nearest_sample),
+        cmocka_unit_test(test_excerpts_are_cut_at_the_end_of_the_recording),
         cmocka_unit_test(test_excerpts_outside_a_recording_are_problems),
         cmocka_unit_test(test_a_disk_that_fails_is_not_a_damaged_recording),
         cmocka_unit_test(test_silent_constant_and_clipped_recordings_are_told),
