@@ -231,7 +231,7 @@ static bm_status read_plan(const bm_arguments *a, const bm_config *config,
     if (bm_config_text(config, "shard", "store") == NULL)
         plan->set.store = NULL;
     BM_TRY(get_percent(a, "max-left-out", 1, &plan->most_left_out));
-    return get_percent(a, "max-unknown", 5, &plan->most_unknown);
+    return get_percent(a, "max-unknown", 20, &plan->most_unknown);
 }
 
 /* All that one process can check. Texts are borrowed from `a`. */
@@ -399,7 +399,7 @@ static const bm_flag flags[] = {
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"max-unknown", "PERCENT",
-     "fail if more symbols of the texts are not in --vocab; default: 5", 0,
+     "fail if more symbols of the texts are not in --vocab; default: 20", 0,
      false},
     {"threads", "N",
      "files at a time, of each rank; default: all cores, or its share of them",

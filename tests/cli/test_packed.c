@@ -232,7 +232,7 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
                  66, "nowhere");
 }
 
-/* By default more than 5 % are too many. */
+/* By default more than 20 % are too many. */
 static void test_a_vocabulary_of_other_units_is_told(void **_)
 {
     outcome o;
@@ -246,7 +246,7 @@ static void test_a_vocabulary_of_other_units_is_told(void **_)
              "table.txt");
     assert_code(o, 65);
     assert_says(o.err, "3 of 4 symbols of the texts are not in the vocabulary, "
-                       "e.g. 'ab', 'cab'. This is more than 5 %, and nothing "
+                       "e.g. 'ab', 'cab'. This is more than 20 %, and nothing "
                        "was packed; its symbols are characters: add --units "
                        "characters");
     assert_int_equal(count_of(o.err, "vocabulary"), 1);
