@@ -1,6 +1,5 @@
 #include "cli/arguments.h"
 
-#include "cli/habits.h"
 #include "core/words.h"
 
 #include <ctype.h>
@@ -88,25 +87,19 @@ static bool nearest(const bm_verb *verb, const char *name, char *out,
 }
 
 /* `word` is an option that the verb does not have. */
-static bm_status unknown(const bm_verb *verb, const char *word)
+static bm_status unknown(const bm_arguments *a, const char *word)
 {
-    char option[64], near[64], hint[200] = "";
-    const char *name = option + 2, *instead = NULL;
+    const bm_verb *verb = a->verb;
+    char option[64], text[200] = "", near[64];
 
     snprintf(option, sizeof option, "%.*s", (int)strcspn(word, "="), word);
-    instead = bm_habit_option(verb->name, option);
-    if (instead != NULL)
-        snprintf(hint, sizeof hint, "; %s", instead);
-    else if (option[1] != '-') /* a single letter is close to every word */
-        ;
-    else if (find(verb, "set", 3) != NULL &&
-             bm_habit_setting(name, strcmp(verb->name, "pack") == 0, near,
-                              sizeof near))
-        snprintf(hint, sizeof hint, "; did you mean --set %s=VALUE", near);
-    else if (nearest(verb, name, near, sizeof near))
-        snprintf(hint, sizeof hint, "; did you mean --%s", near);
-    return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s; see bmuf %s --help",
-                   verb->name, word, hint, verb->name);
+    /* a single letter is close to every word */
+    if (!a->hint(verb, option, text, sizeof text) && option[1] == '-' &&
+        nearest(verb, option + 2, near, sizeof near))
+        snprintf(text, sizeof text, "did you mean --%s", near);
+    return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s%s; see bmuf %s --help",
+                   verb->name, word, text[0] != '\0' ? "; " : "", text,
+                   verb->name);
 }
 
 static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
@@ -126,14 +119,15 @@ static bm_status give(bm_arguments *a, const bm_flag *f, const char *value)
 static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
 {
     const char *word = argv[*i], *value = NULL;
+    char text[200];
     bool is_long = word[1] == '-';
     const char *name = word + (is_long ? 2 : 1);
     size_t n = is_long ? strcspn(name, "=") : 1;
     const bm_flag *f =
         is_long ? find(a->verb, name, n) : find_letter(a->verb, name[0]);
 
-    if (f == NULL || bm_habit_option(a->verb->name, word) != NULL)
-        return unknown(a->verb, word);
+    if (f == NULL || (!is_long && a->hint(a->verb, word, text, sizeof text)))
+        return unknown(a, word);
     if (name[n] != '\0')
         value = name + n + (name[n] == '=');
     if (f->value == NULL && value != NULL)
@@ -149,12 +143,13 @@ static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
 }
 
 bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
-                            char **argv)
+                            char **argv, bm_option_hint *hint)
 {
     bool options = true;
 
     memset(a, 0, sizeof *a);
     a->verb = verb;
+    a->hint = hint;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
 

@@ -33,6 +33,11 @@ typedef struct bm_verb {
     bm_status (*run)(const struct bm_arguments *a);
 } bm_verb;
 
+/* out [room] <- what to do in place of an option that the verb does not have;
+ * false: that is not known. */
+typedef bool bm_option_hint(const bm_verb *verb, const char *option, char *out,
+                            size_t room);
+
 /* Options of every verb; ends with an all-zero row. */
 extern const bm_flag bm_common_flags[];
 
@@ -49,6 +54,7 @@ enum { BM_MOST_NOUNS = 64, BM_MOST_INPUTS = 1 << 16, BM_MOST_GIVEN = 256 };
 
 typedef struct bm_arguments {
     const bm_verb *verb;
+    bm_option_hint *hint;
     int n_nouns;
     const char *nouns[BM_MOST_INPUTS];
     int n_given;
@@ -64,7 +70,8 @@ typedef struct bm_arguments {
  * on an unknown or repeated option, a missing or superfluous value, or a wrong
  * number of nouns. */
 BM_CHECKED bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb,
-                                       int argc, char **argv);
+                                       int argc, char **argv,
+                                       bm_option_hint *hint);
 
 /* The last value of an option, "" for an option without value; NULL: not
  * given. */

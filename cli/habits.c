@@ -76,11 +76,30 @@ bool bm_habit_setting(const char *word, bool pack, char *out, size_t room)
     return false;
 }
 
-const char *bm_habit_option(const char *verb, const char *option)
+static bool has_settings(const bm_verb *verb)
 {
+    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
+        if (strcmp(f->name, "set") == 0)
+            return true;
+    return false;
+}
+
+bool bm_habit_hint(const bm_verb *verb, const char *option, char *out,
+                   size_t room)
+{
+    bool pack = strcmp(verb->name, "pack") == 0;
+    char near[100];
+
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         if (strcmp(option, options[i].option) == 0 &&
-            (options[i].verb == NULL || strcmp(verb, options[i].verb) == 0))
-            return options[i].instead;
-    return NULL;
+            (options[i].verb == NULL ||
+             strcmp(verb->name, options[i].verb) == 0)) {
+            snprintf(out, room, "%s", options[i].instead);
+            return true;
+        }
+    if (strncmp(option, "--", 2) != 0 || !has_settings(verb) ||
+        !bm_habit_setting(option + 2, pack, near, sizeof near))
+        return false;
+    snprintf(out, room, "did you mean --set %s=VALUE", near);
+    return true;
 }

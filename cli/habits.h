@@ -5,8 +5,7 @@
 #ifndef BM_CLI_HABITS_H
 #define BM_CLI_HABITS_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "cli/arguments.h"
 
 /*
  * out [room] <- the setting that `word` means, "train.rate" for lr, learning-rate,
@@ -15,8 +14,8 @@
  */
 bool bm_habit_setting(const char *word, bool pack, char *out, size_t room);
 
-/* What to do in place of an option of other programs, such as -np or --resume of
- * `bmuf train`; NULL: not known. */
-const char *bm_habit_option(const char *verb, const char *option);
+/* For bm_arguments_read: -np, --resume and such, and names of settings. */
+bool bm_habit_hint(const bm_verb *verb, const char *option, char *out,
+                   size_t room);
 
 #endif

@@ -1,4 +1,5 @@
 /* main.c - finds the verb, runs it and returns its exit code. */
+#include "cli/habits.h"
 #include "cli/launch/heartbeat.h"
 #include "cli/launch/processes.h"
 #include "cli/terminal.h"
@@ -67,7 +68,8 @@ int main(int argc, char **argv)
             bm_arguments_help(verb, argv[i][1] == '-', stdout);
             return 0;
         }
-    status = bm_arguments_read(&arguments, verb, argc - 2, argv + 2);
+    status =
+        bm_arguments_read(&arguments, verb, argc - 2, argv + 2, bm_habit_hint);
     arguments.argc = argc;
     arguments.argv = argv;
     if (status == BM_OK)
