@@ -762,7 +762,7 @@ static void test_what_cannot_be_done_is_refused(void **_)
     assert_refused("one", SET("augment.noise_sound=babble"), BM_ERR_CONFIG,
                    "babble is of other recordings", "has only one");
     assert_refused("one", SET("augment.noise_sound=/no/such"), BM_ERR_MISSING,
-                   "/no/such", "No such file");
+                   "/no/such", "there is no such folder");
     assert_refused("one", SET(empty), BM_ERR_FORMAT,
                    "augment.reverb = ", "there is no recording in this folder");
 }
