@@ -34,6 +34,7 @@ typedef enum rule {
     RULE_BALANCE,
     RULE_DILOCO,
     RULE_WARMUP,
+    RULE_UNLABELLED,
 } rule;
 
 typedef struct listener {
@@ -324,6 +325,15 @@ static void advise_on_schedule(listener *l, const bm_regime *s)
              s->warmup, s->epochs);
 }
 
+static void advise_on_labels(listener *l, const bm_regime *s)
+{
+    if (s->unlabelled > 0)
+        warn(l, RULE_UNLABELLED,
+             "%s of data.train without a text: training takes them for "
+             "silence; pack the set again, which leaves them out",
+             bm_count_noun((long long)s->unlabelled, "sequence").text);
+}
+
 unsigned bm_advise(const bm_regime *s,
                    void (*report)(void *self, const char *text), void *self)
 {
@@ -331,6 +341,7 @@ unsigned bm_advise(const bm_regime *s,
     bm_gains g = bm_gains_of(s);
     int n = 0;
 
+    advise_on_labels(&l, s);
     advise_on_schedule(&l, s);
     if (!s->blocks)
         return l.rules;

@@ -7,6 +7,7 @@
 #define BM_CLI_REPORT_ADVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The setting of [block] that gives the size of a block. */
 typedef enum bm_block_by {
@@ -36,8 +37,9 @@ typedef struct bm_regime {
     double balance; /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
     long epochs;
-    double warmup; /* epochs in which the learning rate rises */
-    double passes; /* epochs of data that each worker learns from in all */
+    double warmup;     /* epochs in which the learning rate rises */
+    size_t unlabelled; /* sequences without a text where others have one */
+    double passes;     /* epochs of data that each worker learns from in all */
 } bm_regime;
 
 typedef struct bm_gains {

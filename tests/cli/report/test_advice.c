@@ -289,6 +289,15 @@ static void test_a_warm_up_as_long_as_training_warns(void **_)
     assert_warns(&s, "given in epochs, not in steps");
 }
 
+static void test_sequences_without_a_text_warn(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.unlabelled = 31;
+    assert_warns(&s, "31 sequences of data.train without a text");
+}
+
 static void test_diloco_without_adam_warns(void **_)
 {
     bm_regime s = sensible();
@@ -487,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_a_time_constant_longer_than_an_epoch_warns),
         cmocka_unit_test(test_too_few_steps_for_local_momentum_warn),
         cmocka_unit_test(test_a_warm_up_as_long_as_training_warns),
+        cmocka_unit_test(test_sequences_without_a_text_warn),
         cmocka_unit_test(test_diloco_without_adam_warns),
         cmocka_unit_test(test_uneven_shares_warn),
         cmocka_unit_test(test_one_block_per_epoch_warns),
