@@ -66,12 +66,13 @@ static bm_status sum_table(bm_trainer *t)
 
 static bm_status diverged(const bm_trainer *t)
 {
-    return BM_FAIL(BM_ERR_NUMERIC,
-                   "training has diverged: no result of block %lld of epoch "
-                   "%lld can be used; checkpoints are of blocks before it. "
-                   "Lower train.rate, bmuf.rate or sgd.clip, and train with "
-                   "another --out, also --from RUN@EPOCH of this one",
-                   (long long)t->at.block + 1, (long long)t->at.epoch + 1);
+    return BM_FAIL(
+        BM_ERR_NUMERIC,
+        "training has diverged: no result of block %lld of epoch "
+        "%lld can be used; checkpoints of earlier blocks are unchanged. "
+        "Lower train.rate, bmuf.rate or sgd.clip, and give another "
+        "--out; --from RUN@EPOCH goes on from a checkpoint",
+        (long long)t->at.block + 1, (long long)t->at.epoch + 1);
 }
 
 /* ---- what all blocks do -------------------------------------------------- */

@@ -64,7 +64,8 @@ static const bm_flag *find_letter(const bm_verb *verb, char letter)
     return NULL;
 }
 
-/* out [room] <- the option that is nearest to `name`, or begins as it does. */
+/* out [room] <- the option that is nearest to `name`, or that `name` begins
+ * with: "out" for "output". */
 static bool nearest(const bm_verb *verb, const char *name, char *out,
                     size_t room)
 {

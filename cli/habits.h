@@ -1,6 +1,6 @@
 /*
- * habits.h - what users of other programs write, and what it is called here: for
- * messages about unknown options and settings.
+ * habits.h - what users of other programs write, and its name here: for messages
+ * about unknown options and settings.
  */
 #ifndef BM_CLI_HABITS_H
 #define BM_CLI_HABITS_H
@@ -8,9 +8,9 @@
 #include "cli/arguments.h"
 
 /*
- * out [room] <- the setting that `word` means, "train.rate" for lr, learning-rate,
- * rate and train.rate, of `bmuf pack` or of the verbs that take those of `bmuf
- * train`. False, and out is "", if there is none, or a key of several sections.
+ * out [room] <- the setting that `word` means: "train.rate" for lr,
+ * learning-rate, rate and train.rate. pack: of `bmuf pack`, else of training.
+ * False, and out is "", if there is none, or several sections have the key.
  */
 bool bm_habit_setting(const char *word, bool pack, char *out, size_t room);
 

@@ -444,18 +444,18 @@ bool bm_vocab_words(const bm_vocab *v)
     return v->words;
 }
 
-bool bm_vocab_is_letters(const bm_vocab *v)
+bool bm_vocab_has_characters(const bm_vocab *v)
 {
-    bool letters = true;
+    bool single = true;
 
-    for (size_t k = 1; letters && k < v->n; k++) {
+    for (size_t k = 1; single && k < v->n; k++) {
         const char *symbol = v->symbols[k];
         size_t n = strlen(symbol);
 
-        letters = character(symbol) == n ||
-                  (symbol[0] == '<' && symbol[n - 1] == '>');
+        single = character(symbol) == n ||
+                 (symbol[0] == '<' && symbol[n - 1] == '>');
     }
-    return letters;
+    return single;
 }
 
 int32_t bm_vocab_space(const bm_vocab *v)

@@ -58,7 +58,7 @@ size_t bm_vocab_size(const bm_vocab *v); /* blank included */
 const char *bm_vocab_symbol(const bm_vocab *v, int32_t class);
 bool bm_vocab_words(const bm_vocab *v); /* symbols are words */
 /* Each symbol is one character, or a name such as <unk>. */
-bool bm_vocab_is_letters(const bm_vocab *v);
+bool bm_vocab_has_characters(const bm_vocab *v);
 /* The class of the space between words; -1: there is none. */
 int32_t bm_vocab_space(const bm_vocab *v);
 /* The class of a symbol, written as in a vocabulary file; -1: there is none. */

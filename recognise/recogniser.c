@@ -257,7 +257,7 @@ static bm_status check_features(const wanted_features *w, bm_dataset *data,
     bm_status status = BM_OK;
 
     if (wide)
-        snprintf(widths, sizeof widths, " (%zu in a frame, needed are %zu)",
+        snprintf(widths, sizeof widths, " (%zu in a frame, not %zu)",
                  data->features, w->width);
     if (wide || !force)
         BM_TRY(check_kind(w->called, w->text, data));
@@ -330,7 +330,7 @@ static bm_status check_vocab(const bm_recogniser *r, const bm_dataset *data)
     } while (strcmp(is, was) == 0 && ++k < bm_vocab_size(theirs));
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s has %zu %s, %s has %zu %s; the first that differs is %s "
-                   "there, %s here; to use it here, pack it with --vocab %s",
+                   "in place of %s; pack it with --vocab %s",
                    data->directory, bm_vocab_size(theirs), units_of(theirs),
                    r->called, bm_vocab_size(r->vocab), units_of(r->vocab), is,
                    was, r->train_set);

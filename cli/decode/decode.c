@@ -213,7 +213,7 @@ static bm_status write_result(const decoding *d, piece *p)
 }
 
 /* "x.wav: why"; a reason that begins with the name has it already. */
-static bm_status tell_fault(const decoding *d, const piece *p)
+static bm_status report_fault(const decoding *d, const piece *p)
 {
     const char *why =
         p->fault != NULL ? p->fault : bm_status_text(BM_ERR_MEMORY);
@@ -246,17 +246,17 @@ static bm_status take(void *self, void *piece_)
 {
     decoding *d = self;
     piece *p = piece_;
-    bool told = d->alone && p->input.whole && d->format == &bm_format_txt;
+    bool reported = d->alone && p->input.whole && d->format == &bm_format_txt;
     bm_status status = BM_OK;
 
-    if (p->transcript != NULL || !told)
+    if (p->transcript != NULL || !reported)
         status = write_result(d, p);
     if (p->transcript != NULL) {
         count(d, p);
     } else {
         d->failed++;
         if (status == BM_OK)
-            status = tell_fault(d, p);
+            status = report_fault(d, p);
     }
     free_piece(p);
     return status;

@@ -165,7 +165,7 @@ bm_label_list bm_labels_unknown(const bm_labels *l)
 /* out <- what to do about symbols outside the vocabulary. */
 static void suggest(char *out, size_t room, const bm_vocab *v, double percent)
 {
-    if (bm_vocab_words(v) && bm_vocab_is_letters(v))
+    if (bm_vocab_words(v) && bm_vocab_has_characters(v))
         snprintf(out, room,
                  "its symbols are characters: add --units characters");
     else

@@ -60,16 +60,6 @@ bm_status bm_count_blocks(const bm_settings *s, const bm_dataset *data,
     return BM_OK;
 }
 
-/* A set without any labels is refused elsewhere. */
-static size_t count_unlabelled(const bm_dataset *d)
-{
-    size_t n = 0;
-
-    for (int64_t i = 0; d->labels > 0 && i < (int64_t)d->n; i++)
-        n += !bm_dataset_has_reference(d, i);
-    return n;
-}
-
 bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
                        const bm_plan *plan, bm_regime *out)
 {
@@ -105,7 +95,8 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
         .balance = balance_of(plan),
         .epochs = epochs,
         .warmup = s->schedule.warmup,
-        .unlabelled = count_unlabelled(data)};
+        /* a set without any labels is refused elsewhere */
+        .unlabelled = data->labels > 0 ? data->unlabelled : 0};
     for (long e = 0; e < epochs; e++)
         out->passes += 1. / bm_block_workers(&s->block, e, n);
     return BM_OK;

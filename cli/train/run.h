@@ -27,8 +27,8 @@ typedef struct bm_run {
 
 /*
  * *Collective*; rank 0 does the work. Creates the directory, or opens an
- * existing run to resume it; bm_run_begin follows. job.device and job.precision must be resolved, not
- * `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
+ * existing run to resume it; bm_run_begin follows. job.device and job.precision
+ * must be resolved, not `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
  * use by another job or holds files but no run; with BM_ERR_CONFIG if the run
  * was started with other settings, which the message lists (those of
  * docs/checkpoints.md may differ); with BM_ERR_IO if a file cannot be written.
@@ -45,8 +45,8 @@ void bm_run_close(bm_run *run);
 BM_CHECKED bm_status bm_run_begin(const bm_run *run, bm_comm *comm,
                                   const bm_config *config);
 
-/* directory [room] <- the run that CONFIG is, or whose config.ini it is; false:
- * it is none's. */
+/* directory [room] <- the run that `config` is, or whose config.ini it is;
+ * false: it belongs to no run. */
 bool bm_run_of(const char *config, char *directory, size_t room);
 
 /* For a supervisor: creates the directory and locks it, until close(*lock);

@@ -316,9 +316,9 @@ static bm_status work(bm_training *t)
         return bm_comm_agree(
             t->comm,
             BM_FAIL(BM_ERR_CONFIG,
-                    "%s has %lld epochs, train.epochs = %ld is fewer; "
-                    "give another --out to train so few",
-                    t->run->directory, (long long)t->epochs, t->n_epochs));
+                    "train.epochs = %ld, but %lld epochs are done; give "
+                    "another --out to train so few",
+                    t->n_epochs, (long long)t->epochs));
     if (over(t))
         bm_log(BM_NOTE,
                "%s is complete, nothing to train; to continue it, increase "

@@ -316,7 +316,7 @@ static void write_setting(const json_t *value, char *out, size_t room)
     free(text);
 }
 
-/* "features.rate is 8000, there 22050: --set features.rate=22050" */
+/* "features.rate is 8000, should be 22050: --set features.rate=22050" */
 static void add_value(differences *d, const char *key, const json_t *model,
                       const json_t *data)
 {
@@ -326,7 +326,7 @@ static void add_value(differences *d, const char *key, const json_t *model,
     write_setting(model, was, sizeof was);
     if (was[0] != '\0')
         snprintf(remedy, sizeof remedy, ": --set features.%.40s=%s", key, was);
-    snprintf(text, sizeof text, "features.%.40s is %s, there %s%s", key,
+    snprintf(text, sizeof text, "features.%.40s is %s, should be %s%s", key,
              is[0] != '\0' ? is : "not set", was[0] != '\0' ? was : "not set",
              remedy);
     add(d, text);
@@ -381,7 +381,7 @@ static void compare(differences *d, json_t *model, json_t *data, bool *raw)
                                    json_object_get(model, key) == NULL)
         add_value(d, key, NULL, value);
     if (is_text(data, "normalise", "global") && !same_norm(model, data))
-        add(d, "features.normalise is global, there too, but over another set");
+        add(d, "features.normalise = global has the means of another set");
     *raw = before && d->n == 0;
 }
 

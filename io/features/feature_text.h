@@ -68,8 +68,8 @@ BM_CHECKED bm_status bm_cmvn_read(bm_cmvn *n, const char *description);
 
 /*
  * Compares the settings that made a model's and a set's features. Writes "\n
- * features.mels is 8, there 40: --set features.mels=40" for each difference to
- * `out`, cut to `room` bytes, and returns how many there are. An empty
+ * features.mels is 8, should be 40: --set features.mels=40" for each difference
+ * to `out`, cut to `room` bytes, and returns how many there are. An empty
  * description is not known and differs in nothing; neither do `channel`, `seed`
  * and `copies` count, which belong to the recordings.
  *

@@ -6,6 +6,7 @@
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/inspect/child.h"
+#include "io/shard/h5.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>
@@ -94,14 +95,14 @@ static void report(tally *t, kind k, const char *text)
     bm_log_end_room();
 }
 
-/* Sends a problem to the parent: the kind as a letter, then the text. What a
- * reader of shards advises is done already. */
+/* Sends a problem to the parent: the kind as a letter, then the text, without the
+ * advice to run this check. */
 static void send_problem(const inspection *i, kind k, const char *text)
 {
-    static const char advice[] = "; run bmuf check";
-    bool advises = bm_ends_with(text, advice);
-    size_t n = strlen(text) - (advises ? strlen(advice) : 0);
+    size_t n = strlen(text);
 
+    if (bm_ends_with(text, BM_RUN_CHECK))
+        n -= strlen(BM_RUN_CHECK);
     fprintf(i->out, "%c", 'a' + (int)k);
     for (; n > 0; text++, n--)
         fputc(*text == '\n' ? ' ' : *text, i->out);

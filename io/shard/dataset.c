@@ -159,6 +159,8 @@ static bm_status fill(bm_dataset *d)
         memcpy(to, bm_shard_lengths(d->shards[i]), n * sizeof *to);
         to += n;
         hashes[i] = bm_shard_hash(d->shards[i]);
+        for (size_t k = 0; k < bm_shard_sequences(d->shards[i]); k++)
+            d->unlabelled += !bm_shard_has_reference(d->shards[i], k);
     }
     d->hash = XXH3_64bits(hashes, d->n_shards * sizeof *hashes);
     free(hashes);

@@ -32,6 +32,7 @@ typedef struct bm_dataset {
     size_t n;                 /* sequences */
     int32_t *lengths;         /* [n, 2]: frames and labels of each */
     int64_t frames, labels;   /* sums */
+    size_t unlabelled;        /* sequences without a reference */
     int32_t longest;          /* frames of the longest sequence */
     size_t features, classes; /* D, C */
     uint64_t hash;            /* of the shards' hashes, in order */

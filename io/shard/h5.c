@@ -433,7 +433,7 @@ bm_status bm_h5_rows_as(const bm_h5_file *f, const bm_h5_array *a,
         status =
             BM_FAIL(bm_h5_failure(),
                     "%s: /%s: rows %" PRIu64 " to %" PRIu64
-                    " cannot be read (HDF5: %s); run bmuf check",
+                    " cannot be read (HDF5: %s)" BM_RUN_CHECK,
                     f->path, a->name, first, first + rows - 1, bm_h5_reason());
     H5Sclose(memory);
     H5Sclose(file);

@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The end of messages on damaged contents, which `bmuf check` leaves out. */
+#define BM_RUN_CHECK "; run bmuf check"
+
 /* Lock and unlock: one thread at a time may call HDF5. HDF5's own printing of
  * errors is off. */
 void bm_h5_enter(void);

@@ -273,7 +273,7 @@ static bm_status check_crc(bm_shard *s, size_t unit, int column,
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: the %s of unit %zu (first sequence %s) are damaged: "
-                   "checksum %08x, expected %08x; run bmuf check",
+                   "checksum %08x, expected %08x" BM_RUN_CHECK,
                    s->path, column == 0 ? "features" : "labels", unit,
                    bm_shard_tag_or(s, first), found, stored);
 }
@@ -345,8 +345,8 @@ static bm_status check_labels(bm_shard *s, size_t sequence,
     for (int32_t j = 0; j < n; j++)
         if (label[j] < low || (size_t)label[j] >= s->t.classes)
             return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: sequence %s: label %d is outside [%d, %zu]; "
-                           "run bmuf check",
+                           "%s: sequence %s: label %d is outside [%d, "
+                           "%zu]" BM_RUN_CHECK,
                            s->path, bm_shard_tag_or(s, sequence), label[j], low,
                            s->t.classes - 1);
     return BM_OK;
@@ -379,7 +379,7 @@ static bm_status check_recording(bm_shard *s, size_t sequence, const char *what,
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: the %s of sequence %s are damaged: checksum %08x, "
-                   "expected %08x; run bmuf check",
+                   "expected %08x" BM_RUN_CHECK,
                    s->path, what, bm_shard_tag_or(s, sequence), found, crc);
 }
 

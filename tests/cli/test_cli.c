@@ -539,8 +539,8 @@ static void test_data_that_do_not_fit_the_training_data_are_rejected(void **_)
 
         assert_code(o, 65);
         assert_says(o.err, "wide has other features than data.train (train) (9 "
-                           "in a frame, needed are 8):");
-        assert_says(o.err, "features.mels is 9, there 8");
+                           "in a frame, not 8):");
+        assert_says(o.err, "features.mels is 9, should be 8");
         o = BMUF(verbs[i], "tiny.ini", "--set", "data.test=other");
         assert_code(o, 65);
         assert_says(o.err, "other has ");

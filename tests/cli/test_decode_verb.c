@@ -215,7 +215,7 @@ static void test_other_rates_are_resampled(void **_)
 
 /* Every second sample: bands above 2 kHz are empty. Nothing is said if the rate
  * is the model's, or higher. */
-static void test_a_low_rate_is_told_once(void **_)
+static void test_a_low_rate_is_noted_once(void **_)
 {
     static float x[16000];
     size_t n = read_samples("test-3.wav", x, 16000);
@@ -655,7 +655,7 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
         {"story.txt", "story.txt is a text, but none of its first lines"},
         {"bad.jsonl", "bad.jsonl:1: not JSON"},
         {"half.safetensors", "half.safetensors is a safetensors file"},
-        {"other-set", "features.shift_ms is 5.0, there 10.0"},
+        {"other-set", "features.shift_ms is 5.0, should be 10.0"},
     };
     const char *words[40] = {"decode", "half.safetensors", "test-0.wav"};
     const char *alone = DECODE("test-0.wav");
@@ -843,7 +843,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),
-        cmocka_unit_test(test_a_low_rate_is_told_once),
+        cmocka_unit_test(test_a_low_rate_is_noted_once),
         cmocka_unit_test(test_excerpts_are_decoded_alone),
         cmocka_unit_test(test_threads_do_not_change_a_byte),
         cmocka_unit_test(test_times_and_confidences_are_those_of_the_logits),

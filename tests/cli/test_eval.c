@@ -822,7 +822,7 @@ static void test_other_feature_settings_are_an_error(void **_)
     pack("test.jsonl", "bent", "train", "features.preemphasis=0.5");
     assert_fails(BMUF("eval", "half.safetensors", "bent"), 65,
                  "bent has other features than the model half.safetensors:\n"
-                 "  features.preemphasis is 0.5, there 0.97: --set "
+                 "  features.preemphasis is 0.5, should be 0.97: --set "
                  "features.preemphasis=0.97\n",
                  "--vocab TRAINING-DATA");
     assert_code(BMUF("eval", "half.safetensors", "bent", "--force"), 0);
@@ -883,9 +883,8 @@ static void test_the_normalisation_travels_with_the_model(void **_)
         assert_code(BMUF("eval", "global", same[k], "--dump", dumped), 0);
         assert_same_files("like.npz", dumped);
     }
-    assert_fails(
-        BMUF("eval", "global", "own"), 65,
-        "features.normalise is global, there too, but over another set");
+    assert_fails(BMUF("eval", "global", "own"), 65,
+                 "features.normalise = global has the means of another set");
     assert_code(BMUF("eval", "global", "own", "--force", "--dump", "own.npz"),
                 0);
     own = dump_read("own.npz");
@@ -936,15 +935,15 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "wide"), 0);
     assert_fails(BMUF("eval", "half.safetensors", "wide"), 65,
                  "wide has other features than the model half.safetensors (40 "
-                 "in a frame, needed are 8):\n"
-                 "  features.mels is 40, there 8: --set features.mels=8\n");
+                 "in a frame, not 8):\n"
+                 "  features.mels is 40, should be 8: --set features.mels=8\n");
     assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "worded",
                      "--units", "words", "--set", "features.mels=8"),
                 0);
     assert_fails(BMUF("eval", "half.safetensors", "worded"), 65,
                  "worded has 17 words, the model half.safetensors has 5 "
-                 "characters; the first that differs is 'a' there, '<space>' "
-                 "here; to use it here, pack it with --vocab TRAINING-DATA");
+                 "characters; the first that differs is 'a' in place of "
+                 "'<space>'; pack it with --vocab TRAINING-DATA");
     write_text("line.pgm", "P5\n4 4\n255\n0123456789abcdef");
     write_text("line.jsonl",
                "{\"id\": \"l\", \"image\": \"line.pgm\", \"text\": \"a\"}\n");

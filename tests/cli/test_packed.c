@@ -233,7 +233,7 @@ static void test_vocabulary_of_a_text_has_the_given_units(void **_)
 }
 
 /* By default more than 20 % are too many. */
-static void test_a_vocabulary_of_other_units_is_told(void **_)
+static void test_a_vocabulary_of_other_units_is_refused(void **_)
 {
     outcome o;
 
@@ -505,7 +505,7 @@ static void test_sequences_without_a_text_are_left_out_among_others(void **_)
     assert_says(o.out, "up to date");
 }
 
-static void test_sets_without_labels_are_told_so(void **_)
+static void test_sets_without_labels_are_warned_of(void **_)
 {
     static const struct {
         const char *option, *list, *dir, *says;
@@ -541,7 +541,7 @@ static void test_sets_without_labels_are_told_so(void **_)
     }
 }
 
-static void test_settings_of_something_else_are_told_so(void **_)
+static void test_settings_of_something_else_are_refused(void **_)
 {
     (void)_;
     assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no", "--set",
@@ -833,7 +833,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_of_shards_keeps_its_units),
         cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
         cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
-        cmocka_unit_test(test_a_vocabulary_of_other_units_is_told),
+        cmocka_unit_test(test_a_vocabulary_of_other_units_is_refused),
         cmocka_unit_test(test_more_left_out_than_allowed_is_a_failure),
         cmocka_unit_test(test_what_is_left_out_is_counted_by_kind),
         cmocka_unit_test(test_a_failing_disk_is_no_left_out_recording),
@@ -842,8 +842,8 @@ int main(void)
         cmocka_unit_test(test_fields_that_are_not_understood_are_named_once),
         cmocka_unit_test(
             test_sequences_without_a_text_are_left_out_among_others),
-        cmocka_unit_test(test_sets_without_labels_are_told_so),
-        cmocka_unit_test(test_settings_of_something_else_are_told_so),
+        cmocka_unit_test(test_sets_without_labels_are_warned_of),
+        cmocka_unit_test(test_settings_of_something_else_are_refused),
         cmocka_unit_test(test_an_excerpt_is_the_recording_that_was_cut_there),
         cmocka_unit_test(test_texts_are_normalised),
         cmocka_unit_test(test_unusual_recordings_are_counted),

@@ -51,14 +51,14 @@ void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
     size_t k = 0;
     va_list args;
 
-    while (k < BM_MOST_CAUSES && m->told[k] != NULL && m->told[k] != format)
+    while (k < BM_MOST_CAUSES && m->listed[k] != NULL && m->listed[k] != format)
         k++;
-    if (k < BM_MOST_CAUSES && m->told[k] == format) {
+    if (k < BM_MOST_CAUSES && m->listed[k] == format) {
         m->faults.n++;
         return;
     }
     if (k < BM_MOST_CAUSES)
-        m->told[k] = format;
+        m->listed[k] = format;
     va_start(args, format);
     fault(m, line, format, args);
     va_end(args);

@@ -80,8 +80,8 @@ static void look_up(bm_manifest *m, size_t line, json_t *object,
 }
 
 /* Files of another kind are for another option. */
-static void tell_missing(bm_manifest *m, size_t line,
-                         const char *const spelled[])
+static void report_missing(bm_manifest *m, size_t line,
+                           const char *const spelled[])
 {
     static const char *const options[][2] = {
         {"audio", "audio"}, {"image", "images"}, {"feats", "features"}};
@@ -116,7 +116,7 @@ static void check_object(bm_manifest *m, size_t line,
     if (!id && (chosen[own] || !path))
         bm_manifest_fault(m, line, "\"id\" is missing");
     if (!path)
-        tell_missing(m, line, spelled);
+        report_missing(m, line, spelled);
 }
 
 static bm_status read_object(bm_manifest *m, size_t line, json_t *object)

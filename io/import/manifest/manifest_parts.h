@@ -84,7 +84,7 @@ struct bm_manifest {
     char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
     bm_manifest_table table;
     bm_faults faults;
-    const char *told[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */
+    const char *listed[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */
 };
 
 static inline bool bm_manifest_is_audio(const bm_manifest *m)

@@ -141,7 +141,7 @@ static void test_compare_says_what_is_missing(void **_)
     assert_fails(BMUF("compare", "a", "w", "--on", "test"), 65,
                  "a and w cannot be compared on test: test has 5 characters, "
                  "the model w/model.safetensors has ",
-                 " words; the first that differs is '<space>' there, '");
+                 " words; the first that differs is '<space>' in place of '");
 }
 
 /* ---- report ------------------------------------------------------------- */

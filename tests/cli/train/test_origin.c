@@ -273,7 +273,7 @@ static void test_features_are_normalised_as_those_of_the_model(void **state)
           "train.init=base; data.train=raw; data.dev=; "
           "schedule.kind=constant");
     assert_ended(&p, 65);
-    assert_said(&p, "features.normalise is none, there utterance");
+    assert_said(&p, "features.normalise is none, should be utterance");
     assert_said(&p, "Pack it with the model's settings");
 }
 

@@ -492,7 +492,7 @@ static void test_fewer_epochs_than_are_done_are_refused(void **state)
     config[0] = slurp(in_folder("done/config.ini"), &size[0]);
     train(&p, "done", 2, "train.epochs=1");
     assert_ended(&p, 78);
-    assert_said(&p, "done has 2 epochs, train.epochs = 1 is fewer");
+    assert_said(&p, "train.epochs = 1, but 2 epochs are done");
     assert_int_equal(times_said(&p, "bmuf: "), 1);
     config[1] = slurp(in_folder("done/config.ini"), &size[1]);
     assert_string_equal(config[0], config[1]);
