@@ -79,7 +79,7 @@ must_be "$tree/calls" 0 \
 ci 0 toolkit
 must_be "$work/said" 0 '' 'CI: 430 passed, 2 failed, S s, exit 0'
 must_be "$tree/calls" 0 'bare_root scripts/quickstart scripts/test' \
-    'bare_root --cuda scripts/test release slow' "$here"
+    'bare_root --cuda scripts/test slow' "$here"
 ci 1 none
 must_be "$work/said" 1 '' \
     'CI: 230 passed, 1 failed, S s, exit 1; failed: bare; sum.np2 (Timeout), cli (Failed)'
