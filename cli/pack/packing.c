@@ -284,6 +284,21 @@ static void warn(const packing *p)
     }
 }
 
+/* Fails before the first sequence if those without a text are too many. */
+static bm_status check_texts(const packing *p)
+{
+    double percent = 100 * p->importer->without_text;
+
+    if (percent <= p->plan->most_left_out)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%.3g %% of the sequences have no text, though others do. "
+                   "This is more than %g %%, and nothing was packed; give them "
+                   "texts (empty ones if nothing is said), pack them as a set "
+                   "of their own, or leave them out with --max-left-out %.0f",
+                   percent, p->plan->most_left_out, ceil(percent));
+}
+
 /* Fails if there is nothing, or too much was left out. */
 static bm_status check_left_out(const packing *p)
 {
@@ -361,6 +376,7 @@ static bm_status begin(packing *p)
 {
     const bm_packing_plan *plan = p->plan;
 
+    BM_TRY(check_texts(p));
     BM_TRY(bm_labels_open(&p->labels, p->texts, p->importer));
     BM_TRY(bm_file_make_directory(plan->directory));
     BM_TRY(bm_file_lock(&p->lock, plan->directory, lock_name));

@@ -82,6 +82,7 @@ bm_status bm_import_open(bm_importer *i, size_t self_size,
     if (source->targets != NULL)
         return read_classes(i, source->targets);
     i->no_texts = bm_manifest_why_no_texts(b->manifest);
+    i->without_text = bm_manifest_without_text(b->manifest);
     return BM_OK;
 }
 

@@ -112,6 +112,7 @@ struct bm_importer {
     const char *no_texts; /* why no sequence has a text, for a warning, as
                              bm_manifest_why_no_texts; NULL: some have, or
                              labels are no texts */
+    double without_text;  /* fraction of the sequences, if others have one */
     bm_comm *comm;        /* borrowed; NULL: one process */
     void *self;
 };

@@ -672,6 +672,13 @@ const char *bm_manifest_why_no_texts(const bm_manifest *m)
     return m->no_texts[0] != '\0' ? m->no_texts : "no line has a text";
 }
 
+double bm_manifest_without_text(const bm_manifest *m)
+{
+    size_t lines = m->n / (m->copies + 1);
+
+    return m->texts > 0 ? (double)(lines - m->texts) / (double)lines : 0;
+}
+
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
 {
     const bm_manifest_entry *e = &m->entries[row];
