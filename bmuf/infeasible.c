@@ -163,14 +163,17 @@ bm_status bm_infeasible_check_data(const bm_model *model, bm_dataset *data,
     if (!most)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%lld of %zu sequences of %s = %s have more labels than "
-                       "model.net leaves frames, %s first; subsample less, "
-                       "leave them out, or set model.infeasible = skip",
+                       "model.net leaves frames, %s first; subsample less in "
+                       "model.net (pool, stride, stack) or at packing "
+                       "(features.columns, .subsample), leave them out, or "
+                       "set model.infeasible = skip",
                        (long long)bad, data->n, name, data->directory,
                        first_of(model, data));
     return BM_FAIL(BM_ERR_FORMAT,
                    "%lld of %zu sequences of %s = %s have more labels than "
                    "model.net leaves frames: it leaves %zu of the %zu of the "
-                   "longest; subsample less",
+                   "longest; subsample less in model.net (pool, stride, stack) "
+                   "or at packing (features.columns, .subsample)",
                    (long long)bad, data->n, name, data->directory,
                    bm_model_frames(model, longest), longest);
 }

@@ -11,7 +11,7 @@
 const bm_option bm_image_options[] = {
     {ROW(height, BM_INT), "48", 1, 4096, "pixels",
      "height that images are scaled to"},
-    {ROW(columns, BM_INT), "4", 1, 4096, "pixels", "width of a frame"},
+    {ROW(columns, BM_INT), "1", 1, 4096, "pixels", "width of a frame"},
     {ROW(pad, BM_INT), "0", 0, 4096, "pixels",
      "columns of background added at both ends"},
     {ROW(invert, BM_CHOICE), "auto", 0, 0, "auto yes no",

@@ -167,7 +167,7 @@ static void test_images_are_stored_as_bytes(void **state)
                             "{\"id\":\"a\",\"image\":\"a.png\"}\n"));
     assert_string_equal(i->ops->store, "u8");
     i->ops->meta(i, &meta);
-    assert_int_equal(meta.features, 4 * 48);
+    assert_int_equal(meta.features, 48);
     assert_true(meta.quant_scale == 1.0 / 255 && meta.quant_offset == 0);
     assert_true(meta.frame_shift == 0);
     object = json_loads(meta.features_text, 0, NULL);
@@ -226,12 +226,12 @@ static void test_real_lines_are_usable(void **state)
         "{\"id\":\"b\",\"image\":\"lines/imp_wikitexte_0081-l003.png\"}\n"));
     item = next_item(i);
     assert_null(item.problem);
-    assert_int_equal(item.features, 4 * 48);
-    assert_int_equal(item.frames, (854 + 3) / 4); /* width from its manifest */
+    assert_int_equal(item.features, 48);
+    assert_int_equal(item.frames, 854); /* width from its manifest */
     for (size_t k = 0; k < item.frames * item.features; k++)
         ink += item.x[k] > 0.5;
     assert_in_range(ink, 854 * 48 / 100, 854 * 48 / 3);
-    assert_int_equal(next_item(i).frames, (190 + 3) / 4);
+    assert_int_equal(next_item(i).frames, 190);
     bm_importer_close(i);
 }
 

@@ -1,0 +1,85 @@
+#!/bin/sh
+# The pages for users of Kaldi, ESPnet and PyLaia begin with commands and a
+# configuration: they run as they are, on data of that program's kind, for one epoch.
+#
+#   tests/scripts/coming_from_test.sh PROGRAM
+set -eu
+docs=$(cd "$(dirname "$0")/../../docs" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+ln -s "$1" "$work/bin/bmuf"
+PATH=$work/bin:$PATH
+export PATH
+
+# Sets of 8, 4 and 4: their names in Kaldi and in PyLaia, first and last number.
+sets='train tr 1 8
+dev va 9 12
+test te 13 16'
+
+# wav TEXT: 2.5 s of 16 bits at 8 kHz, the bytes of TEXT again and again.
+wav() {
+    printf 'RIFF\144\234\0\0WAVEfmt \20\0\0\0\1\0\1\0\100\37\0\0\200\76\0\0\2\0\20\0data\100\234\0\0'
+    yes "$1" | tr -d '\n' | head -c 40000
+}
+
+# pgm SEED: an image of 400 x 30 pixels.
+pgm() {
+    awk -v seed="$1" 'BEGIN {
+        srand(seed)
+        print "P2 400 30 255"
+        for (i = 0; i < 12000; i++) print int(255 * (rand() > 0.2))
+    }'
+}
+
+kaldi() {
+    mkdir wav
+    echo "$sets" | while read -r set _ first last; do
+        mkdir -p "data/$set"
+        for i in $(seq -w "$first" "$last"); do
+            wav "u$i" >"wav/u$i.wav"
+            echo "u$i wav/u$i.wav" >>"data/$set/wav.scp"
+            echo "u$i ONE TWO" >>"data/$set/text"
+            echo "u$i u$i" >>"data/$set/utt2spk"
+        done
+    done
+}
+
+pylaia() {
+    mkdir lines
+    printf '<ctc> 0\n<space> 1\no 2\nn 3\ne 4\n' >syms.txt
+    echo "$sets" | while read -r _ set first last; do
+        for i in $(seq -w "$first" "$last"); do
+            pgm "$i" >"lines/u$i.pgm"
+            echo "u$i o n e <space> o n e <space> n o <space> o n e" >>"$set.txt"
+        done
+    done
+}
+
+# page NAME DATA TEXTS: TEXTS is how many lines the last command writes.
+page() {
+    mkdir "$work/$1"
+    cd "$work/$1"
+    "$2"
+    awk '/^```$/ && !done { inside = !inside; done = !inside; next } inside' \
+        "$docs/$1.md" >commands
+    config=$(sed -n 's/^bmuf train \([^ ]*\) .*/\1/p' commands)
+    awk '/^```/ { inside = /^```ini$/; next } inside' "$docs/$1.md" >"$config"
+    printf '[train]\nepochs = 1\n' >>"$config"
+    sh -eu commands >printed 2>said || {
+        echo "docs/$1.md: a command failed:"
+        tail -n 5 said
+        exit 1
+    }
+    tested=$(grep -c '(u1[3-6])$' test.trn)
+    decoded=$(sh -c "$(tail -n 1 commands)" 2>said | wc -l)
+    [ "$tested $decoded" = "4 $3" ] || {
+        echo "docs/$1.md: $tested texts of 4 in test.trn, $decoded of $3 printed"
+        cat said
+        exit 1
+    }
+}
+
+page from-kaldi kaldi 4
+page from-espnet kaldi 4
+page from-pylaia pylaia 16
