@@ -393,6 +393,27 @@ static double search_budget(const bm_tuning *t)
                 (double)t->epochs);
 }
 
+/* A budget that the runs with several seeds take leaves nothing to search. */
+static bm_status check_budget(const bm_tuning *t)
+{
+    long runs = (t->set.finalists + 1) * t->set.seeds;
+
+    if (t->set.epochs < t->epochs)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "tune.epochs: %ld epochs of all trials together are "
+                       "less than one trial of %ld; give --epochs %ld, the "
+                       "default, or shorter trials with --set train.epochs=N",
+                       t->set.epochs, t->epochs, FULL_TRIALS * t->epochs);
+    if (t->set.epochs <= runs * t->epochs)
+        bm_log(BM_WARNING,
+               "a budget of %ld epochs leaves nothing to search: the given "
+               "configuration and %s with %s each take %ld; raise --epochs, or "
+               "lower train.epochs, tune.finalists or tune.seeds",
+               t->set.epochs, bm_count_noun(t->set.finalists, "finalist").text,
+               bm_count_noun(t->set.seeds, "seed").text, runs * t->epochs);
+    return BM_OK;
+}
+
 static bm_status open_search(bm_tuning *t)
 {
     double given[BM_SEARCH_AXES];
@@ -555,6 +576,7 @@ static bm_status prepare(bm_tuning *t)
         t->set.epochs = t->set.trials > 0 || t->set.minutes > 0
                             ? MOST_EPOCHS
                             : FULL_TRIALS * t->epochs;
+    BM_TRY(check_budget(t));
     BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));
     return bm_record_exists(t) ? BM_OK : bm_trial_check_listed(t);
 }

@@ -371,6 +371,31 @@ static void test_a_target_that_no_trial_reaches(void **_)
     assert_said(&p, "no finalist came to 0.01 % errors");
 }
 
+/* Three seeds of the given configuration and of two finalists are nine runs. */
+static void test_a_budget_that_is_too_small(void **_)
+{
+    program p;
+
+    (void)_;
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--epochs", "3",
+                      "--set", "train.epochs=4"),
+                 78,
+                 "3 epochs of all trials together are less than one trial "
+                 "of 4; give --epochs 96");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "little", "--epochs", "9",
+                "--set", "train.epochs=1", "--set", "tune.seeds=3", "--set",
+                "tune.finalists=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "a budget of 9 epochs leaves nothing to search: the given "
+                    "configuration and 2 finalists with 3 seeds each take 9;");
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "more", "--epochs", "10",
+                "--set", "train.epochs=1", "--set", "tune.seeds=3", "--set",
+                "tune.finalists=2");
+    assert_ended(&p, 0);
+    assert_not_said(&p, "nothing to search");
+}
+
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
 static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
 {
@@ -400,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
+        cmocka_unit_test(test_a_budget_that_is_too_small),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
     };
 
