@@ -41,8 +41,8 @@ static const struct magic {
 } magics[] = {
     {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image", images},
     {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
-     "shards are read by bmuf info, check, train and eval, files of RETURNN by "
-     "bmuf pack --returnn"},
+     "folders of shards are read by bmuf info, check, train, eval and decode, "
+     "files of RETURNN by bmuf pack --returnn"},
     {"fLaC", 4, 0, "a FLAC recording", sounds},
     {"OggS", 4, 0, "an Ogg recording", sounds},
     {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},

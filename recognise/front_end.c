@@ -273,12 +273,14 @@ static bm_status fail_as(const bm_problem *problem, const char *path,
                          const char *wanted)
 {
     const char *kind = bm_file_kind(path);
+    bool packed = kind != NULL && strcmp(kind, "an HDF5 file") == 0;
 
     if (strncmp(problem->kind, "not a", 5) == 0 && kind != NULL &&
         kind != bm_kind_binary && strstr(kind, wanted) == NULL)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s is %s, but the model was trained on %ss", path, kind,
-                       wanted);
+                       "%s is %s, but the model was trained on %ss%s%s", path,
+                       kind, wanted, packed ? "; " : "",
+                       packed ? bm_file_kind_use(kind) : "");
     return BM_FAIL(strcmp(problem->kind, "file not found") == 0 ? BM_ERR_MISSING
                                                                 : BM_ERR_FORMAT,
                    "%s", problem->text);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The pages for users of Kaldi, ESPnet and PyLaia begin with commands and a
+# The pages for users of Kaldi, ESPnet, RETURNN and PyLaia begin with commands and a
 # configuration: they run as they are, on data of that program's kind, for one epoch.
 #
 #   tests/scripts/coming_from_test.sh PROGRAM
@@ -45,6 +45,20 @@ kaldi() {
     done
 }
 
+# RETURNN reads shards, and so they are files as it has them.
+returnn() {
+    kaldi
+    vocab=
+    for set in train dev test; do
+        # shellcheck disable=SC2086 # two words or none
+        bmuf pack --kaldi data/$set --out packed/$set $vocab >/dev/null
+        vocab='--vocab packed/train'
+    done
+    cp packed/train/*.h5 train.1.hdf
+    cp packed/dev/*.h5 dev.hdf
+    cp packed/test/*.h5 test.hdf
+}
+
 pylaia() {
     mkdir lines
     printf '<ctc> 0\n<space> 1\no 2\nn 3\ne 4\n' >syms.txt
@@ -82,4 +96,5 @@ page() {
 
 page from-kaldi kaldi 4
 page from-espnet kaldi 4
+page from-returnn returnn 4
 page from-pylaia pylaia 16
