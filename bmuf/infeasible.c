@@ -8,6 +8,10 @@
 
 enum { LOGGED = 10 }; /* sequences to name */
 
+#define SUBSAMPLE_LESS                                                         \
+    "subsample less in model.net (pool, stride, stack) or at packing "         \
+    "(features.columns of images, features.subsample)"
+
 struct bm_infeasible_check {
     const bm_model *model; /* borrowed */
     bool *bad;             /* [room] */
@@ -98,10 +102,11 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
     repeats = bm_ctc_repeats(labels, n);
     of_repeats = bm_count_noun((long long)repeats, "repeat");
     if (refuse)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %s with %s do not fit into %s; leave it out, "
-                       "subsample less, or set model.infeasible = skip",
-                       tag, of_labels.text, of_repeats.text, of_frames.text);
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: %s with %s do not fit into %s; leave it out, " SUBSAMPLE_LESS
+            ", or set model.infeasible = skip",
+            tag, of_labels.text, of_repeats.text, of_frames.text);
     bm_log(BM_WARNING, "%s: %s with %s do not fit into %s, %s", tag,
            of_labels.text, of_repeats.text, of_frames.text, fate(m));
     return BM_OK;
@@ -163,17 +168,14 @@ bm_status bm_infeasible_check_data(const bm_model *model, bm_dataset *data,
     if (!most)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%lld of %zu sequences of %s = %s have more labels than "
-                       "model.net leaves frames, %s first; subsample less in "
-                       "model.net (pool, stride, stack) or at packing "
-                       "(features.columns, .subsample), leave them out, or "
-                       "set model.infeasible = skip",
+                       "model.net leaves frames, %s first; " SUBSAMPLE_LESS
+                       ", leave them out, or set model.infeasible = skip",
                        (long long)bad, data->n, name, data->directory,
                        first_of(model, data));
     return BM_FAIL(BM_ERR_FORMAT,
                    "%lld of %zu sequences of %s = %s have more labels than "
                    "model.net leaves frames: it leaves %zu of the %zu of the "
-                   "longest; subsample less in model.net (pool, stride, stack) "
-                   "or at packing (features.columns, .subsample)",
+                   "longest; " SUBSAMPLE_LESS,
                    (long long)bad, data->n, name, data->directory,
                    bm_model_frames(model, longest), longest);
 }

@@ -33,6 +33,8 @@ static const char lines[] =
     "\"u1.wav\", \"text\": \"one two\"}, or a table with a header such as "
     "id<TAB>audio<TAB>text";
 
+const char bm_kind_hdf5[] = "an HDF5 file";
+
 /* Files that begin with these bytes, at offset `at`. */
 static const struct magic {
     const char *bytes;
@@ -40,8 +42,8 @@ static const struct magic {
     const char *kind, *use;
 } magics[] = {
     {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image", images},
-    {"\x89HDF\r\n\x1a\n", 8, 0, "an HDF5 file",
-     "folders of shards are read by bmuf info, check, train, eval and decode, "
+    {"\x89HDF\r\n\x1a\n", 8, 0, bm_kind_hdf5,
+     "shards are read by bmuf info, check, train, eval and decode, "
      "files of RETURNN by bmuf pack --returnn"},
     {"fLaC", 4, 0, "a FLAC recording", sounds},
     {"OggS", 4, 0, "an Ogg recording", sounds},

@@ -273,7 +273,7 @@ static bm_status fail_as(const bm_problem *problem, const char *path,
                          const char *wanted)
 {
     const char *kind = bm_file_kind(path);
-    bool packed = kind != NULL && strcmp(kind, "an HDF5 file") == 0;
+    bool packed = kind == bm_kind_hdf5;
 
     if (strncmp(problem->kind, "not a", 5) == 0 && kind != NULL &&
         kind != bm_kind_binary && strstr(kind, wanted) == NULL)

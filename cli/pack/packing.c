@@ -284,12 +284,13 @@ static void warn(const packing *p)
     }
 }
 
-/* Fails before the first sequence if those without a text are too many. */
+/* Fails before the first sequence if those without a text are too many. A set
+ * that is resumed may be complete, and then is as it is. */
 static bm_status check_texts(const packing *p)
 {
     double percent = 100 * p->importer->without_text;
 
-    if (percent <= p->plan->most_left_out)
+    if (p->plan->resume || percent <= p->plan->most_left_out)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
                    "%.3g %% of the sequences have no text, though others do. "

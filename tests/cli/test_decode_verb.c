@@ -692,6 +692,11 @@ static void test_a_single_broken_input_is_an_error(void **_)
          "bmuf: page.png is a PNG image, but the model was trained on "
          "recordings\n",
          65},
+        {"dev.hdf",
+         "bmuf: dev.hdf is an HDF5 file, but the model was trained on "
+         "recordings; shards are read by bmuf info, check, train, eval and "
+         "decode, files of RETURNN by bmuf pack --returnn\n",
+         65},
         {"void", "bmuf: void: no recordings in this folder\n", 66},
         {"short.wav",
          "bmuf: short.wav: 0.010 s: shorter than one window of 25 ms\n", 65},
@@ -819,6 +824,7 @@ static int prepare(void **state)
     write_text("story.txt", "Once upon a time\nthere was a text.\n");
     write_text("bad.jsonl", "{\"id\": \"a\", \n");
     write_bytes("page.png", "\x89PNG\r\n\x1a\n", 8);
+    write_bytes("dev.hdf", "\x89HDF\r\n\x1a\n", 8);
     write_tone("short.wav", 80, 1, 8000);
     write_tone("silent.wav", 0, 1, 8000);
     run_tool((char *[]){"cp", (char *)in_folder("test-0.wav"),
