@@ -88,6 +88,16 @@ static bm_status clear_directory(const char *path, found what)
     return status;
 }
 
+/* Counts the symbols of a sequence that is packed already. */
+static bm_status count_symbols(void *self, const bm_item *item)
+{
+    packing *p = self;
+
+    if (!item->has_text || p->labels.per_frame)
+        return BM_OK;
+    return bm_labels_make(&p->labels, p->texts, item);
+}
+
 /* Reads what is there, and lets the importer begin after it. */
 static bm_status go_on(packing *p, const char *store, const bm_shard_meta *meta)
 {
@@ -98,7 +108,7 @@ static bm_status go_on(packing *p, const char *store, const bm_shard_meta *meta)
     BM_TRY(
         bm_packed_read(&p->before, plan->directory, plan->name, store, meta));
     BM_TRY(p->importer->ops->skip(p->importer, (const char *const *)b->tags,
-                                  b->n, &left_out));
+                                  b->n, count_symbols, p, &left_out));
     if (left_out > 0) {
         p->reasons.of[p->reasons.n++] = (struct counted){
             .kind = "in what is packed already", .n = left_out};

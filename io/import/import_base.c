@@ -438,13 +438,22 @@ bm_status bm_import_each(bm_importer *i, bm_import_take *take, void *self)
 }
 
 bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
-                         size_t *left_out)
+                         bm_import_take *take, void *self, size_t *left_out)
 {
     bm_import_base *b = i->self;
     size_t found = 0, k = 0;
 
-    for (; k < bm_manifest_size(b->manifest) && found < n; k++)
-        found += strcmp(bm_manifest_at(b->manifest, k).id, ids[found]) == 0;
+    for (; k < bm_manifest_size(b->manifest) && found < n; k++) {
+        bm_manifest_row row = bm_manifest_at(b->manifest, k);
+
+        if (strcmp(row.id, ids[found]) != 0)
+            continue;
+        found++;
+        BM_TRY(take(self, &(bm_item){.id = row.id,
+                                     .speaker = row.speaker,
+                                     .text = row.text,
+                                     .has_text = row.has_text}));
+    }
     if (found < n)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s does not have '%.100s', or not in the order of the "

@@ -93,7 +93,8 @@ BM_CHECKED bm_status bm_import_next(bm_importer *i, bm_item *item);
 BM_CHECKED bm_status bm_import_each(bm_importer *i, bm_import_take *take,
                                     void *self);
 BM_CHECKED bm_status bm_import_skip(bm_importer *i, const char *const *ids,
-                                    size_t n, size_t *left_out);
+                                    size_t n, bm_import_take *take, void *self,
+                                    size_t *left_out);
 size_t bm_import_size(const bm_importer *i);
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta);
 

@@ -91,10 +91,11 @@ typedef struct bm_importer_ops {
      * ends it. NULL: `next` does it, and ranks cannot share the work. */
     bm_status (*each)(bm_importer *i, bm_import_take *take, void *self);
     /* On rank 0: `each` begins behind the sequences with these n ids, which are
-     * in order; *left_out: how many others are between them. Fails with
-     * BM_ERR_FORMAT if they are not there. NULL: it cannot. */
+     * in order, and go to take(self, item) without x and classes; *left_out: how
+     * many others are between them. Fails with BM_ERR_FORMAT if they are not
+     * there, and as `take`. NULL: it cannot. */
     bm_status (*skip)(bm_importer *i, const char *const *ids, size_t n,
-                      size_t *left_out);
+                      bm_import_take *take, void *self, size_t *left_out);
     /* The number of sequences, with those that have a problem. */
     size_t (*size)(const bm_importer *i);
     /* What all sequences have in common. Texts are borrowed from the importer;

@@ -39,6 +39,7 @@ struct bm_shard_writer {
     long unit_frames;
     double shard_bytes;
     bm_shard_place place; /* of the shard in memory */
+    int64_t kept;         /* shards of an earlier packing */
     bool full; /* it is written once it is known not to be the last */
     bool finished;
     bm_shard_contents c;
@@ -151,6 +152,7 @@ bm_status bm_shard_writer_resume(bm_shard_writer **out, const char *directory,
     BM_TRY(bm_shard_part_open(&w, directory, name, settings, meta));
     w->shard_bytes = settings->shard_mb * 1e6;
     w->place = *place;
+    w->kept = place->index;
     *out = w;
     return BM_OK;
 }
@@ -172,7 +174,7 @@ void bm_shard_writer_close(bm_shard_writer *w)
 
     if (w == NULL)
         return;
-    for (int64_t i = 0; !w->finished && i < w->place.index; i++)
+    for (int64_t i = w->kept; !w->finished && i < w->place.index; i++)
         if (bm_shard_path(path, w->directory, w->name, i) == BM_OK)
             unlink(path);
     bm_shard_contents_empty(&w->c, true);

@@ -364,6 +364,54 @@ static void test_a_packing_goes_on_only_as_it_began(void **_)
     assert_code(o, 64);
 }
 
+/* All symbols that are unknown are in the first shard. */
+static void test_a_packing_that_goes_on_counts_all_symbols(void **_)
+{
+    char text[60 * 64];
+    size_t n = 0;
+    outcome o;
+
+    (void)_;
+    write_text("v.txt", "<blank>\na\nb\n");
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"id\": \"%d\", \"feats\": \"x.mfc\", "
+                              "\"text\": \"%s\"}\n",
+                              i, i < 10 ? "a???" : "abab");
+    write_text("y.jsonl", text);
+    for (int left = 6; left >= 0; left -= 3) { /* 30 of 240 are 12.5 % */
+        o = PACK("all", "--vocab", "v.txt", "--max-unknown", "13", "--json",
+                 "--resume");
+        assert_code(o, 0);
+        assert_says(o.out, "\"unknown_symbols\": 30");
+        keep_shards("all", left);
+    }
+    assert_code(PACK("all", "--vocab", "v.txt", "--max-unknown", "13"), 0);
+    keep_shards("all", 3);
+    assert_fails(
+        PACK("all", "--vocab", "v.txt", "--max-unknown", "12", "--resume"), 65,
+        "30 of 240 symbols");
+}
+
+static void test_a_packing_that_fails_keeps_what_was_there(void **_)
+{
+    char text[60 * 64];
+    size_t n = 0;
+
+    (void)_;
+    make_short_manifest(false);
+    assert_code(PACK("half", "--force"), 0);
+    keep_shards("half", 3);
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"id\": \"%d\", \"feats\": \"%s.mfc\", "
+                              "\"text\": \"ab\"}\n",
+                              i, i == 7 || i > 45 ? "bad" : "x");
+    write_text("y.jsonl", text);
+    assert_fails(PACK("half", "--resume"), 65, "left out 15 of 60");
+    assert_int_equal(files("half", "*.bmuf.h5"), 2); /* the third is the last */
+}
+
 static int prepare(void **state)
 {
     chance = bm_rng_make(seed_of_the_day(), "kills", 0);
@@ -387,6 +435,8 @@ int main(void)
         cmocka_unit_test(
             test_a_complete_set_that_lacks_a_row_is_not_up_to_date),
         cmocka_unit_test(test_a_packing_goes_on_only_as_it_began),
+        cmocka_unit_test(test_a_packing_that_goes_on_counts_all_symbols),
+        cmocka_unit_test(test_a_packing_that_fails_keeps_what_was_there),
     };
 
     return cmocka_run_group_tests_name("pack", tests, prepare, tidy);
