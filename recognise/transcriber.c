@@ -306,7 +306,7 @@ bm_status bm_transcriber_frames(bm_transcriber *t, const bm_input_frames *f,
 bm_status bm_transcriber_file(bm_transcriber *t, const char *path,
                               const bm_excerpt *part, bm_transcript **out)
 {
-    const bm_excerpt whole = {0, 0};
+    const bm_excerpt whole = {0};
     bm_input_frames frames = {0};
 
     BM_TRY(bm_front_end_file(t->front, path, part != NULL ? *part : whole,

@@ -122,7 +122,7 @@ done:
 
 static bm_status pack_row(packing *p, const bm_manifest_row *row)
 {
-    bm_excerpt part = {row->start, row->duration};
+    bm_excerpt part = {row->start, row->duration, row->channel};
     bm_input_frames frames = {0};
     size_t n = 0;
     bm_status status = bm_front_end_file(p->front, row->path, part, &frames);

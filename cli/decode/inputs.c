@@ -216,7 +216,7 @@ static bm_status next_of_manifest(bm_inputs *s, bm_input *out, bool *there)
     if (!*there)
         return BM_OK;
     row = bm_manifest_at(s->manifest, s->next++);
-    out->part = (bm_excerpt){row.start, row.duration};
+    out->part = (bm_excerpt){row.start, row.duration, row.channel};
     return name_input(out, row.id, row.path, row.speaker);
 }
 

@@ -11,6 +11,7 @@
 #include "io/sound/sound.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +25,11 @@ typedef struct ear {
 typedef struct audio {
     bm_import_base base; /* must be first */
     bm_sound probe;
-    bm_copies *copies;     /* NULL: there are none */
-    long rate;             /* that all recordings must have; 0: any */
-    bm_manifest_row first; /* the recording with this rate */
-    size_t probed;         /* readable recordings so far */
-    bool warned;           /* of several channels */
+    bm_copies *copies;              /* NULL: there are none */
+    long rate;                      /* that all must have; 0: any */
+    char first[BM_LONGEST_TAG + 1]; /* id of the recording with this rate */
+    size_t probed;                  /* readable recordings so far */
+    bool warned;                    /* of several channels */
 } audio;
 
 /* Without features.rate all recordings must have the same rate. */
@@ -38,9 +39,9 @@ static bm_status check_rate(const audio *a, const bm_manifest_row *row,
     if (a->rate == 0 || rate == a->rate)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s has %ld Hz, but %s has %ld Hz; convert all to one "
-                   "rate with --set features.rate=%ld",
-                   a->first.path, a->rate, row->path, rate,
+                   "recording %s has %ld Hz, but %s has %ld Hz; convert all to "
+                   "one rate with --set features.rate=%ld",
+                   a->first, a->rate, row->id, rate,
                    rate < a->rate ? rate : a->rate);
 }
 
@@ -83,7 +84,8 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     double speed = a->copies != NULL ? bm_copies_speed(a->copies, row) : 1;
 
     BM_TRY(bm_sound_read(sound, row->path, s->channel,
-                         (bm_excerpt){row->start, row->duration}, &r->problem));
+                         (bm_excerpt){row->start, row->duration, row->channel},
+                         &r->problem));
     if (bm_problem_is(&r->problem))
         return BM_OK;
     r->remark = bm_sound_remark(sound);
@@ -138,7 +140,7 @@ static bm_status check_channels(audio *a, const bm_recording_settings *s,
         return BM_FAIL(BM_ERR_FORMAT, "%s has %s; features.channel = %ld",
                        row->path, bm_count_noun(channels, "channel").text,
                        s->channel);
-    if (s->channel == 0 && channels > 1 && !a->warned) {
+    if (s->channel == 0 && row->channel == 0 && channels > 1 && !a->warned) {
         bm_log(BM_WARNING,
                "%s has %ld channels; their mean is used; set "
                "features.channel to use one",
@@ -164,7 +166,7 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     BM_TRY(check_rate(a, row, a->probe.rate));
     if (a->probed++ == 0 && s->rate == 0) {
         a->rate = s->rate = a->probe.rate;
-        a->first = *row;
+        snprintf(a->first, sizeof a->first, "%s", row->id);
     }
     return BM_OK;
 }

@@ -216,7 +216,7 @@ static bm_status read_response(bm_perturber *t, bm_rng *rng, size_t *direct,
     size_t most = (size_t)(longest_room * (double)t->p->rate);
 
     *direct = 0;
-    BM_TRY(read_file(t, path, 1, (bm_excerpt){0, 0}, problem));
+    BM_TRY(read_file(t, path, 1, (bm_excerpt){0}, problem));
     if (bm_problem_is(problem))
         return BM_OK;
     h->n = h->n < most ? h->n : most;
@@ -316,7 +316,8 @@ static bm_status read_noise_file(bm_perturber *t, size_t n, bm_rng *rng,
     double seconds = (double)n / (double)t->p->rate;
     double start = bm_rng_uniform(rng), spare = file->seconds - seconds - 0.02;
     bool longer = spare > 0;
-    bm_excerpt part = {longer ? start * spare : 0, longer ? seconds + 0.01 : 0};
+    bm_excerpt part = {longer ? start * spare : 0, longer ? seconds + 0.01 : 0,
+                       0};
 
     memset(t->noise, 0, n * sizeof *t->noise);
     BM_TRY(read_file(t, file->path, 1, part, problem));

@@ -24,6 +24,8 @@ enum { CHUNK = 16384 }; /* floats read at once */
 typedef struct source {
     bm_sound_bytes bytes; /* must be first */
     bool endless;         /* its end may not be looked for */
+    int64_t mended;       /* where `size` replaces bytes; 0: nowhere */
+    unsigned char size[4];
     SNDFILE *file;
     SF_INFO info;
 } source;
@@ -61,7 +63,36 @@ static sf_count_t tell(void *self)
 
 static sf_count_t fetch(void *to, sf_count_t n, void *self)
 {
-    return n > 0 ? (sf_count_t)bm_sound_bytes_read(self, to, (size_t)n) : 0;
+    const source *f = self;
+    int64_t from = f->bytes.at;
+    size_t got = n > 0 ? bm_sound_bytes_read(self, to, (size_t)n) : 0;
+
+    for (int64_t k = 0; f->mended > 0 && k < 4; k++) {
+        int64_t at = f->mended + k - from;
+
+        if (at >= 0 && at < (int64_t)got)
+            ((unsigned char *)to)[at] = f->size[k];
+    }
+    return (sf_count_t)got;
+}
+
+/* Samples of size 0, of a program that writes to a pipe, are those up to the end.
+ * A file without samples has the right size in its first header. */
+static void mend(source *f)
+{
+    bm_sound_bytes *b = &f->bytes;
+    int64_t length = bm_sound_bytes_length(b), size = 0;
+    unsigned char head[8] = {0};
+    bm_wav_data data = {0};
+
+    if (!bm_wav_data_find(b, &data) || data.size > 0 ||
+        !bm_sound_bytes_get(b, 0, head, sizeof head) ||
+        bm_wav_size(head) == length || length - data.begin > UINT32_MAX)
+        return;
+    size = length - data.begin;
+    f->mended = data.begin - 4;
+    for (int k = 0; k < 4; k++)
+        f->size[k] = (unsigned char)(size >> 8 * k);
 }
 
 static void close_source(source *f)
@@ -111,6 +142,7 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     if (bm_problem_is(problem))
         return BM_OK;
     f->endless = bm_mp3_is(&f->bytes);
+    mend(f);
     f->bytes.at = 0;
     file = sf_open_virtual(&calls, SFM_READ, &f->info, f);
     if (f->bytes.error != 0) {
@@ -325,6 +357,7 @@ bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
 
     if (status != BM_OK || f.file == NULL)
         goto done;
+    channel = channel > 0 ? channel : part.channel;
     if (channel > s->channels)
         bm_problem_set(problem, "no such channel",
                        "%s: no channel %ld; it has %ld", path, channel,

@@ -26,9 +26,10 @@ typedef struct bm_sound {
  * if it grows, and what it had is kept. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_samples_reserve(float **x, size_t *room, size_t n);
 
-/* A part of a recording, in seconds. duration = 0: up to the end. */
+/* A part of a recording. */
 typedef struct bm_excerpt {
-    double start, duration;
+    double start, duration; /* seconds; duration 0: up to the end */
+    long channel;           /* from 1; 0: not said */
 } bm_excerpt;
 
 /* A path is a file, or a byte of an archive: "wav.ark:1234" (sound_bytes.h).
@@ -39,7 +40,7 @@ BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
 /* Reads samples round(rate * start) to round(rate * (start + duration)), the
  * last excluded. At the end of the file 10 ms of them may be missing, since programs
  * round durations, and up to 0.5 s with s->overrun.
- * channel: from 1; 0: the mean of all. */
+ * channel: from 1; 0: that of the excerpt, or the mean of all. */
 BM_CHECKED bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                                    bm_excerpt part, bm_problem *problem);
 

@@ -55,13 +55,43 @@ bool bm_sound_bytes_get(bm_sound_bytes *b, int64_t at, void *to, size_t n)
     return at >= 0 && bm_sound_bytes_read(b, to, n) == n;
 }
 
+/* More are no recording. */
+enum { MOST_CHUNKS = 4096 };
+
+/* The size of a chunk: its header is a name and this. */
+static int64_t chunk_size(const unsigned char head[8])
+{
+    return head[4] | head[5] << 8 | head[6] << 16 | (int64_t)head[7] << 24;
+}
+
+bool bm_wav_data_find(bm_sound_bytes *b, bm_wav_data *out)
+{
+    unsigned char head[8] = {0};
+    int64_t at = 12; /* behind "RIFF", its size, "WAVE" */
+
+    if (!bm_sound_bytes_get(b, 0, head, sizeof head) ||
+        memcmp(head, "RIFF", 4) != 0)
+        return false;
+    for (int i = 0;
+         i < MOST_CHUNKS && bm_sound_bytes_get(b, at, head, sizeof head); i++) {
+        int64_t size = chunk_size(head);
+
+        at += (int64_t)sizeof head;
+        if (memcmp(head, "data", 4) == 0) {
+            *out = (bm_wav_data){at, size};
+            return true;
+        }
+        at += size + size % 2;
+    }
+    return false;
+}
+
 int64_t bm_wav_size(const unsigned char head[8])
 {
-    int64_t size =
-        head[4] | head[5] << 8 | head[6] << 16 | (int64_t)head[7] << 24;
-    bool known = size > 0 && size < 0x7ffff000;
+    int64_t size = chunk_size(head);
 
-    return memcmp(head, "RIFF", 4) == 0 && known ? size + 8 : 0;
+    return memcmp(head, "RIFF", 4) == 0 && bm_wav_size_is_known(size) ? size + 8
+                                                                      : 0;
 }
 
 /* ---- archives ------------------------------------------------------------ */

@@ -37,8 +37,23 @@ bool bm_sound_bytes_get(bm_sound_bytes *b, int64_t at, void *to, size_t n);
 /* How many bytes are there. */
 int64_t bm_sound_bytes_length(const bm_sound_bytes *b);
 
-/* The size of a WAV file by its first 8 bytes; 0: it is none, or its writer did
- * not know: programs that write to a pipe put 0 or almost 2^31 or 2^32. */
+/* The samples of a WAV file: where they begin, and how many bytes they are by its
+ * header. */
+typedef struct bm_wav_data {
+    int64_t begin, size;
+} bm_wav_data;
+
+/* False: it is none, or ends before its samples. Moves b->at. */
+bool bm_wav_data_find(bm_sound_bytes *b, bm_wav_data *out);
+
+/* Programs that write to a pipe put 0 or almost 2^31 or 2^32 for a size. */
+static inline bool bm_wav_size_is_known(int64_t size)
+{
+    return size > 0 && size < 0x7ffff000;
+}
+
+/* The size of a WAV file by its first 8 bytes; 0: it is none, or that is not
+ * known. */
 int64_t bm_wav_size(const unsigned char head[8]);
 
 #endif

@@ -44,17 +44,28 @@ static bool mp3_ends(bm_sound_bytes *b, size_t samples)
            (int64_t)samples + h.spare >= (h.frames - SPARE) * h.samples;
 }
 
+/* Some programs count wrongly in the first header, so that the one of the samples
+ * counts. */
+static bool wav_ends(bm_sound_bytes *b, const unsigned char head[8])
+{
+    int64_t length = bm_sound_bytes_length(b);
+    bm_wav_data data;
+
+    if (!bm_wav_data_find(b, &data))
+        return bm_wav_size(head) <= length;
+    return !bm_wav_size_is_known(data.size) || data.begin + data.size <= length;
+}
+
 bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples)
 {
     unsigned char head[8] = {0};
-    int64_t size = b->size;
 
     if (!bm_sound_bytes_get(b, 0, head, sizeof head))
         return false;
-    if (size == 0)
-        size = bm_wav_size(head);
-    if (size > bm_sound_bytes_length(b))
+    if (b->size > bm_sound_bytes_length(b))
         return true;
+    if (memcmp(head, "RIFF", 4) == 0)
+        return !wav_ends(b, head);
     if (memcmp(head, "OggS", 4) == 0)
         return !ogg_ends(b);
     return !mp3_ends(b, samples) || bm_mp3_ends_in_frame(b);

@@ -49,7 +49,7 @@ static bm_status measure(bm_sound *s, const char *path, bm_problem *problem)
     BM_TRY(bm_sound_probe(s, path, problem));
     if (bm_problem_is(problem) || s->seconds > 0)
         return BM_OK;
-    BM_TRY(bm_sound_read(s, path, 0, (bm_excerpt){0, 0}, problem));
+    BM_TRY(bm_sound_read(s, path, 0, (bm_excerpt){0}, problem));
     s->seconds = (double)s->n / (double)s->rate;
     return BM_OK;
 }

@@ -15,14 +15,13 @@ static void read_archive(const char *path)
     bm_problem problem = {0};
 
     snprintf(place, sizeof place, "%s:5", path);
-    FUZZ_RULE(bm_sound_read(&s, place, 0, (bm_excerpt){0, 0}, &problem) ==
-              BM_OK);
+    FUZZ_RULE(bm_sound_read(&s, place, 0, (bm_excerpt){0}, &problem) == BM_OK);
     bm_sound_free(&s);
 }
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
-    static const bm_excerpt part[] = {{0, 0}, {0.001, 0.01}, {0.005, 1e6}};
+    static const bm_excerpt part[] = {{0}, {0.001, 0.01, 0}, {0.005, 1e6, 0}};
     bm_sound s = {0};
     bm_problem problem = {0};
 

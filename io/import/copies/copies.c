@@ -110,7 +110,8 @@ static bm_status read_talker(void *self, size_t k, bm_sound *out,
     bm_manifest_row row = bm_manifest_at(m, k * (bm_manifest_copies(m) + 1));
 
     return bm_sound_read(out, row.path, source->channel,
-                         (bm_excerpt){row.start, row.duration}, problem);
+                         (bm_excerpt){row.start, row.duration, row.channel},
+                         problem);
 }
 
 bm_status bm_copies_apply(const bm_copies *c, bm_perturber *t,

@@ -225,12 +225,22 @@ static void check_pipe(bm_manifest *m, size_t line, const char *path)
             path);
 }
 
+/* *at: the name of the file that is being read, which rows share. */
+static bm_status keep_file(bm_manifest *m, size_t *at)
+{
+    *at = m->n > 0 ? m->entries[m->n - 1].file : 0;
+    if (m->n > 0 && strcmp(m->text + *at, m->file) == 0)
+        return BM_OK;
+    return bm_manifest_keep(m, m->file, at);
+}
+
 bm_status bm_manifest_add(bm_manifest *m, size_t line,
                           const bm_manifest_fields *f)
 {
     static const char none[] = "";
     size_t before = m->faults.n;
-    bm_manifest_entry e = {.line = line, .made = f->id == NULL};
+    bm_manifest_entry e = {
+        .line = line, .made = f->id == NULL, .channel = f->channel};
     const char *text = f->text != NULL ? f->text : none;
     const char *speaker = f->speaker != NULL ? f->speaker : none;
     const char *shape = f->shape != NULL ? f->shape : none;
@@ -257,10 +267,37 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     BM_TRY(keep(m, text, strlen(text), true, &e.text));
     BM_TRY(keep(m, speaker, strlen(speaker), true, &e.speaker));
     BM_TRY(keep(m, shape, strlen(shape), true, &e.shape));
+    BM_TRY(keep_file(m, &e.file));
     return add(m, e);
 }
 
+/* Notes a fault of a row. */
+static void fault_of(bm_manifest *m, const bm_manifest_entry *e,
+                     const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void fault_of(bm_manifest *m, const bm_manifest_entry *e,
+                     const char *format, ...)
+{
+    va_list args;
+
+    m->file = m->text + e->file;
+    va_start(args, format);
+    fault(m, e->line, format, args);
+    va_end(args);
+    m->file = m->path;
+}
+
 /* ---- ids that are made --------------------------------------------------- */
+
+/* *at: an id without slashes and blanks. */
+static bm_status keep_id(bm_manifest *m, char *id, size_t *at)
+{
+    for (char *c = id; *c != '\0'; c++)
+        if (*c == '/' || *c == ' ')
+            *c = '-';
+    return bm_manifest_keep(m, id, at);
+}
 
 /* The id of a row without one: the name of its file without the ending, of an
  * excerpt with its start in milliseconds; `whole`: the path in place of the
@@ -283,27 +320,57 @@ static bm_status make_id(bm_manifest *m, bm_manifest_entry *e, bool whole)
         snprintf(start, sizeof start, "-%07.0f", 1000 * e->start);
     n = snprintf(id, sizeof id, "%.*s%s", (int)(dot - path), path, start);
     if (n < 0 || (size_t)n >= sizeof id) {
-        bm_manifest_fault(m, e->line,
-                          "there is no \"id\", and the name of the file is "
-                          "longer than %d bytes",
-                          BM_LONGEST_TAG);
+        fault_of(m, e,
+                 "there is no \"id\", and the name of the file is longer than "
+                 "%d bytes",
+                 BM_LONGEST_TAG);
         return BM_OK;
     }
-    for (char *c = id; *c != '\0'; c++)
-        if (*c == '/' || *c == ' ')
-            *c = '-';
-    return keep(m, id, (size_t)n, true, &e->id);
+    return keep_id(m, id, &e->id);
 }
 
-/* *any: there are rows without an id. */
+/* Puts the folder of its file before the id of a row. */
+static bm_status add_folder(bm_manifest *m, bm_manifest_entry *e)
+{
+    char id[BM_LONGEST_TAG + 1];
+    const char *file = m->text + e->file, *slash = strrchr(file, '/');
+    const char *list = strrchr(m->path, '/');
+    size_t skipped = list != NULL ? (size_t)(list - m->path) + 1 : 0;
+    int n = 0;
+
+    if (strncmp(file, m->path, skipped) != 0)
+        skipped = strspn(file, "/.");
+    if (slash == NULL || slash < file + skipped)
+        return BM_OK;
+    n = snprintf(id, sizeof id, "%.*s%s", (int)(slash + 1 - file - skipped),
+                 file + skipped, m->text + e->id);
+    if (n >= 0 && (size_t)n < sizeof id)
+        return keep_id(m, id, &e->id);
+    fault_of(m, e, "the id with its folder is longer than %d bytes",
+             BM_LONGEST_TAG);
+    return BM_OK;
+}
+
+/* The id of a row of another file, as a page is, which has one. */
+static bool is_of_page(const bm_manifest *m, const bm_manifest_entry *e)
+{
+    return !e->made && strcmp(m->text + e->file, m->path) != 0;
+}
+
+/* *any: there are rows without an id, or of pages. */
 static bm_status make_ids(bm_manifest *m, bool whole, bool *any)
 {
     *any = false;
-    for (size_t i = 0; i < m->n; i++)
-        if (m->entries[i].made) {
-            *any = true;
-            BM_TRY(make_id(m, &m->entries[i], whole));
-        }
+    for (size_t i = 0; i < m->n; i++) {
+        bm_manifest_entry *e = &m->entries[i];
+        bool page = is_of_page(m, e);
+
+        *any |= e->made || page;
+        if (e->made)
+            BM_TRY(make_id(m, e, whole));
+        else if (page && whole)
+            BM_TRY(add_folder(m, e));
+    }
     return BM_OK;
 }
 
@@ -336,6 +403,19 @@ static bm_status sort(const bm_manifest *m, size_t place, sort_key **out)
     return BM_OK;
 }
 
+static void report_duplicate(bm_manifest *m, const bm_manifest_entry *first,
+                             const bm_manifest_entry *second)
+{
+    const char *id = m->text + second->id, *file = m->text + first->file;
+
+    if (strcmp(file, m->text + second->file) == 0)
+        fault_of(m, second, "duplicate id \"%.100s\", also on line %zu", id,
+                 first->line);
+    else
+        fault_of(m, second, "duplicate id \"%.100s\", also in %.300s:%zu", id,
+                 file, first->line);
+}
+
 /* *found: two rows have one id. `silent`: that is no fault. */
 static bm_status find_duplicates(bm_manifest *m, bool silent, bool *found)
 {
@@ -348,9 +428,8 @@ static bm_status find_duplicates(bm_manifest *m, bool silent, bool *found)
             continue;
         *found = true;
         if (!silent)
-            bm_manifest_fault(m, m->entries[keys[i].row].line,
-                              "duplicate id \"%.100s\", also on line %zu",
-                              keys[i].text, m->entries[keys[i - 1].row].line);
+            report_duplicate(m, &m->entries[keys[i - 1].row],
+                             &m->entries[keys[i].row]);
     }
     free(keys);
     return BM_OK;
@@ -364,7 +443,7 @@ bm_status bm_manifest_check_ids(bm_manifest *m)
 }
 
 /* Makes the ids that are missing: of names or, if two files have one name, of
- * paths. */
+ * paths. Lines of pages get the folder then. */
 static bm_status complete_ids(bm_manifest *m)
 {
     bool made = false, twice = false;
@@ -437,7 +516,7 @@ static bm_status find_missing(bm_manifest *m, double most_missing)
         const char *why = why_unusable(m, path);
 
         if (why[0] != '\0')
-            bm_manifest_fault(m, m->entries[i].line, "%.300s: %s", path, why);
+            fault_of(m, &m->entries[i], "%.300s: %s", path, why);
     }
     if ((double)m->faults.n * 100 <= most_missing * (double)m->n) {
         m->faults = (bm_faults){0}; /* the rows are left out later */
@@ -692,6 +771,7 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .speaker = m->text + e->speaker,
         .start = e->start,
         .duration = e->duration,
+        .channel = e->channel,
         .line = e->line,
         .speaker_number = e->speaker_number,
         .copy = e->copy,

@@ -32,6 +32,7 @@ typedef struct bm_manifest_row {
                           UNIPEN its delineation */
     bool has_text;     /* it is there, if only as "" */
     double start, duration; /* seconds; duration 0: up to the end */
+    long channel;           /* of the recording, from 1; 0: not said */
     size_t line;            /* in the file, from 1 */
     size_t speaker_number;  /* from 0, in byte order of the names */
     size_t copy;            /* which one of the recording, from 1; 0: itself */

@@ -10,14 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text of a field; NULL if it is missing or invalid. Adds a fault if it is
- * not a text. */
+/* A whole number as a text. */
+typedef struct number_text {
+    char text[24];
+} number_text;
+
+/* The text of a field; NULL if it is missing or invalid. A whole number, as other
+ * programs number speakers, is written to *room. Adds a fault for other values. */
 static const char *text_of(bm_manifest *m, size_t line, const json_t *value,
-                           const char *key)
+                           const char *key, number_text *room)
 {
-    if (value != NULL && !json_is_string(value))
-        bm_manifest_fault(m, line, "\"%s\" is not a text", key);
-    return json_string_value(value);
+    if (value == NULL || json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value)) {
+        snprintf(room->text, sizeof room->text, "%" JSON_INTEGER_FORMAT,
+                 json_integer_value(value));
+        return room->text;
+    }
+    bm_manifest_fault(m, line, "\"%s\" is not a text", key);
+    return NULL;
 }
 
 /* Seconds; 0 if the field is missing. */
@@ -42,7 +53,7 @@ static double seconds_of(bm_manifest *m, size_t line, const json_t *value,
 /* ---- objects with one value for each field ------------------------------- */
 
 static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
-                      const char *key, const json_t *value,
+                      const char *key, const json_t *value, number_text *room,
                       bm_manifest_fields *f)
 {
     char *field = (char *)f + name->field;
@@ -53,12 +64,12 @@ static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
             seconds_of(m, line, value, key, start ? 0 : BM_LEAST_SECONDS);
         memcpy(field, &x, sizeof x);
     } else {
-        const char *text = text_of(m, line, value, key);
+        const char *text = text_of(m, line, value, key, room);
         memcpy(field, &text, sizeof text);
     }
 }
 
-/* Keys by their names. */
+/* Keys by their names; null is a value that is missing. */
 static void look_up(bm_manifest *m, size_t line, json_t *object,
                     const char *spelled[BM_MANIFEST_NAMES])
 {
@@ -69,6 +80,8 @@ static void look_up(bm_manifest *m, size_t line, json_t *object,
     {
         int name = bm_manifest_find_name(key);
 
+        if (json_is_null(value))
+            continue;
         if (name < 0)
             bm_manifest_count_unknown(m, key);
         else if (spelled[name] != NULL)
@@ -123,6 +136,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 {
     const char *spelled[BM_MANIFEST_NAMES] = {NULL};
     bool chosen[BM_MANIFEST_NAMES] = {false};
+    number_text numbers[BM_MANIFEST_NAMES];
     size_t before = m->faults.n;
     bm_manifest_fields f = {0};
 
@@ -132,7 +146,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
     for (int k = 0; k < BM_MANIFEST_NAMES; k++)
         if (chosen[k])
             set_field(m, line, &bm_manifest_names[k], spelled[k],
-                      json_object_get(object, spelled[k]), &f);
+                      json_object_get(object, spelled[k]), &numbers[k], &f);
     return m->faults.n > before ? BM_OK : bm_manifest_add(m, line, &f);
 }
 
@@ -174,13 +188,11 @@ static const char *source_of_cut(bm_manifest *m, size_t line,
     return *pipe;
 }
 
-/* Only recordings that are used as they are: another channel or rate would be
- * ignored. */
+/* Only recordings that are used as they are: another rate would be ignored. */
 static void check_cut(bm_manifest *m, size_t line, const json_t *object)
 {
     static const char *const changed[] = {"tracks", "transforms"};
     const json_t *recording = json_object_get(object, "recording");
-    const json_t *channel = json_object_get(object, "channel");
 
     for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++)
         if (json_array_size(json_object_get(object, changed[i])) > 0 ||
@@ -189,12 +201,21 @@ static void check_cut(bm_manifest *m, size_t line, const json_t *object)
                               "the cut has \"%s\", which are not applied; save "
                               "it with cuts.save_audios()",
                               changed[i]);
-    if (channel != NULL &&
-        (!json_is_integer(channel) || json_integer_value(channel) != 0))
+}
+
+/* From 1, where Lhotse counts from 0; 0: the cut names none. */
+static long channel_of_cut(bm_manifest *m, size_t line, const json_t *object)
+{
+    const json_t *channel = json_object_get(object, "channel");
+    json_int_t value = json_integer_value(channel);
+
+    if (channel == NULL || json_is_null(channel))
+        return 0;
+    if (!json_is_integer(channel) || value < 0 || value >= BM_MOST_CHANNELS)
         bm_manifest_fault(m, line,
-                          "the cut is of another channel than 0; save it with "
-                          "cuts.save_audios(), or set features.channel and "
-                          "write 0");
+                          "\"channel\" is not one channel, counted from 0; "
+                          "save the cut with cuts.save_audios()");
+    return (long)value + 1;
 }
 
 /* The texts of all supervisions, with blanks between; NULL: there is none. *all:
@@ -240,6 +261,7 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     const json_t *first = json_array_get(supervisions, 0);
     size_t before = m->faults.n;
     char *pipe = NULL, *text = NULL;
+    number_text id;
     bm_manifest_fields f = {0};
     bm_status status = BM_OK;
 
@@ -250,13 +272,14 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
         return BM_OK;
     }
     check_cut(m, line, object);
-    f.id = text_of(m, line, json_object_get(object, "id"), "id");
+    f.id = text_of(m, line, json_object_get(object, "id"), "id", &id);
     if (f.id == NULL)
         bm_manifest_fault(m, line, "\"id\" is missing");
     f.path = source_of_cut(m, line, object, &pipe);
     f.start = seconds_of(m, line, json_object_get(object, "start"), "start", 0);
     f.duration = seconds_of(m, line, json_object_get(object, "duration"),
                             "duration", BM_LEAST_SECONDS);
+    f.channel = channel_of_cut(m, line, object);
     f.speaker = json_string_value(json_object_get(first, "speaker"));
     BM_TRY_DONE(text_of_cut(supervisions, &text));
     f.text = text;

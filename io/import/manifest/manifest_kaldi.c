@@ -238,6 +238,19 @@ static double seconds(const char **at)
     return x;
 }
 
+/* *out, from 1 <- a channel, which Kaldi counts from 0. */
+static bool channel(const char *at, long *out)
+{
+    char *end = NULL;
+    long x = strtol(at, &end, 10);
+
+    if (end == at || end[strspn(end, " \t")] != '\0' || x < 0 ||
+        x >= BM_MOST_CHANNELS)
+        return false;
+    *out = x + 1;
+    return true;
+}
+
 static bm_status add_segment(directory *d, const pair *s)
 {
     size_t n = strcspn(s->value, " \t");
@@ -264,11 +277,9 @@ static bm_status add_segment(directory *d, const pair *s)
                                f.end, f.start);
         return BM_OK;
     }
-    if (*at != '\0' && strcmp(at, "0") != 0) {
+    if (*at != '\0' && !channel(at, &f.channel)) {
         bm_manifest_fault(d->m, s->line,
-                          "channel %.20s; make a recording of each channel in "
-                          "wav.scp, or set features.channel and remove this "
-                          "column",
+                          "%.20s is not a channel; Kaldi counts them from 0",
                           at);
         return BM_OK;
     }

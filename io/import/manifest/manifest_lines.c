@@ -11,17 +11,21 @@ static bm_status take(void *to, const bm_found_line *l)
 {
     bm_manifest *m = to;
     size_t valid = l->text != NULL ? bm_text_utf8(l->text) : 0;
+    bm_status status = BM_OK;
 
-    if (l->text != NULL && valid < strlen(l->text)) {
+    m->file = l->file;
+    if (l->text != NULL && valid < strlen(l->text))
         bm_manifest_fault(m, l->line,
                           "byte %zu of the text of \"%.60s\" is not UTF-8",
                           valid + 1, l->id);
-        return BM_OK;
-    }
-    return bm_manifest_add(
-        m, l->line,
-        &(bm_manifest_fields){
-            .id = l->id, .path = l->image, .shape = l->shape, .text = l->text});
+    else
+        status = bm_manifest_add(m, l->line,
+                                 &(bm_manifest_fields){.id = l->id,
+                                                       .path = l->image,
+                                                       .shape = l->shape,
+                                                       .text = l->text});
+    m->file = m->path;
+    return status;
 }
 
 static void note(void *to, const char *file, size_t line, const char *text)

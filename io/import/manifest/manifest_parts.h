@@ -16,12 +16,15 @@ enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64, BM_MOST_CAUSES = 8 };
 /* Longer ones are taken for an error in the unit. */
 #define BM_MOST_SECONDS  1e6
 #define BM_LEAST_SECONDS 1e-6 /* of an excerpt */
+#define BM_MOST_CHANNELS 1024
 
 /* A row; texts are offsets into bm_manifest.text. */
 typedef struct bm_manifest_entry {
     size_t id, path, text, speaker, shape;
-    size_t line, speaker_number;
+    size_t file, line; /* that has it */
+    size_t speaker_number;
     double start, duration;
+    long channel; /* from 1; 0: not said */
     bool has_text;
     bool made;   /* the id, from the name of the file */
     size_t copy; /* which one of its recording, from 1; 0: it is none */
@@ -39,6 +42,7 @@ typedef struct bm_manifest_fields {
     const char *shape;      /* of a line on a page */
     double start, duration; /* seconds; duration 0: up to the end */
     double end;             /* in place of a duration; 0: none */
+    long channel;           /* of the recording, from 1; 0: not said */
 } bm_manifest_fields;
 
 /* What a column of a table or a key of JSON may be called. */

@@ -37,7 +37,7 @@ static void test_items_have_the_features_of_their_recordings(void **state)
     write_tone("a.wav", 8000, 1, 8000);
     write_tone("b.wav", 4000, 1, 8000);
     assert_ok(
-        bm_sound_read(&s, in_folder("a.wav"), 0, (bm_excerpt){0, 0}, &problem));
+        bm_sound_read(&s, in_folder("a.wav"), 0, (bm_excerpt){0}, &problem));
     assert_ok(bm_fbank_new(&f, &bank));
     y = malloc(98 * 40 * sizeof *y);
     assert_non_null(y);
@@ -350,8 +350,8 @@ static const bm_frames *prepare(const recipe *r, bm_chain **chain)
     const bm_frames *y = NULL;
     float *heard = NULL;
 
-    assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel,
-                            (bm_excerpt){0, 0}, &problem));
+    assert_ok(bm_sound_read(&s, in_folder("a.wav"), r->channel, (bm_excerpt){0},
+                            &problem));
     assert_ok(bm_sound_resample(&s, r->bank.rate, &problem));
     assert_false(bm_problem_is(&problem));
     assert_ok(bm_fbank_new(&bank, &r->bank));
@@ -442,13 +442,40 @@ static void test_mixed_rates_are_reported_with_the_remedy(void **state)
     assert_int_equal(open_importer(&i, "audio", NULL, two_tones),
                      BM_ERR_FORMAT);
     assert_null(i);
-    assert_non_null(strstr(bm_last_error(), "a.wav has 16000 Hz"));
-    assert_non_null(strstr(bm_last_error(), "b.wav has 8000 Hz"));
+    assert_non_null(
+        strstr(bm_last_error(), "recording a has 16000 Hz, but b has 8000 Hz"));
     assert_non_null(strstr(bm_last_error(), "--set features.rate=8000"));
     assert_ok(open_importer(&i, "audio", SET("features.rate=8000"), two_tones));
     assert_int_equal(next_item(i).frames, 98);
     assert_int_equal(next_item(i).frames, 98);
     bm_importer_close(i);
+}
+
+/* A Lhotse cut of channel 0 is the first one, not the mean. */
+static void test_a_cut_has_its_channel(void **state)
+{
+    static const char whole[] = "{\"id\":\"a\",\"audio\":\"a.wav\"}\n";
+    static const char cut[] =
+        "{\"id\":\"a\",\"start\":0,\"duration\":1,\"channel\":0,"
+        "\"supervisions\":[],\"recording\":{\"sources\":[{\"type\":"
+        "\"file\",\"source\":\"a.wav\"}]}}\n";
+    bm_importer *i[3] = {NULL};
+    bm_item item[3];
+    size_t bytes = 0;
+
+    (void)state;
+    write_tone("a.wav", 8000, 2, 8000);
+    assert_ok(open_importer(&i[0], "audio", NULL, cut));
+    assert_ok(open_importer(&i[1], "audio", SET("features.channel=1"), whole));
+    assert_ok(open_importer(&i[2], "audio", SET("features.channel=2"), cut));
+    FOR_EACH (k, i)
+        item[k] = next_item(i[k]);
+    bytes = item[0].frames * item[0].features * sizeof *item[0].x;
+    assert_int_equal(item[0].frames, 98);
+    assert_memory_equal(item[0].x, item[1].x, bytes);
+    assert_memory_not_equal(item[0].x, item[2].x, bytes);
+    FOR_EACH (k, i)
+        bm_importer_close(i[k]);
 }
 
 static void test_a_missing_channel_is_reported(void **state)
@@ -554,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_every_setting_has_its_effect),
         cmocka_unit_test(test_dither_depends_on_the_seed_alone),
         cmocka_unit_test(test_mixed_rates_are_reported_with_the_remedy),
+        cmocka_unit_test(test_a_cut_has_its_channel),
         cmocka_unit_test(test_a_missing_channel_is_reported),
         cmocka_unit_test(test_invalid_recordings_are_problems_of_their_items),
         cmocka_unit_test(test_normalising_by_speaker_needs_speakers),

@@ -264,15 +264,17 @@ static void test_segments_are_excerpts_of_recordings(void **state)
     make_directory();
     write_text("data/a.wav", "");
     write_text("data/wav.scp", "rec a.wav\n");
-    write_text("data/segments", "u1 rec 0.5 2.25\nu2 rec 3 -1\n");
+    write_text("data/segments", "u1 rec 0.5 2.25\nu2 rec 3 -1 1\n");
     assert_ok(open_directory(&m, "audio", false));
     assert_int_equal(bm_manifest_size(m), 2);
     row = bm_manifest_at(m, 0);
     assert_string_equal(row.path, in_folder("data/a.wav"));
     assert_true(row.start == 0.5 && row.duration == 1.75);
+    assert_int_equal(row.channel, 0); /* not said */
     assert_string_equal(row.text, "one two");
     row = bm_manifest_at(m, 1);
     assert_true(row.start == 3 && row.duration == 0);
+    assert_int_equal(row.channel, 2); /* Kaldi's 1 */
     bm_manifest_free(m);
 }
 
@@ -306,8 +308,8 @@ static void test_faults_of_a_data_directory_name_file_and_line(void **state)
          "data/segments:1: END 0.1 is not after START 0.3", BM_ERR_FORMAT},
         {"data/wav.scp", "", "data/wav.scp is empty", BM_ERR_FORMAT},
         {"data/text", "u1 r\xff\n", "data: 1 problem:", BM_ERR_FORMAT},
-        {"data/segments", "u1 rec 0 1 1\n",
-         "data/segments:1: channel 1; make a recording of each channel",
+        {"data/segments", "u1 rec 0 1 A\n",
+         "data/segments:1: A is not a channel; Kaldi counts them from 0",
          BM_ERR_FORMAT},
     };
 

@@ -74,7 +74,7 @@ static void test_all_faults_of_a_manifest_are_reported_at_once(void **state)
                           "[1]\n"
                           "{\"image\": \"a.png\"}\n"
                           "{\"id\": \"x\", \"audio\": \"a.wav\"}\n"
-                          "{\"id\": \"x\", \"image\": \"a\", \"text\": 5}\n"
+                          "{\"id\": \"x\", \"image\": \"a\", \"text\": true}\n"
                           "{\"id\": \"\", \"image\": \"a.png\"}\n"
                           "{\"id\": \"x\\ny\", \"image\": \"a.png\"}\n"
                           "{\"id\": \"\xff\", \"image\": \"a.png\"}\n"
@@ -299,6 +299,14 @@ static void test_names_of_other_programs_are_known(void **state)
         {"{\"ID\": \"u\", \"wav_filename\": \"a.wav\", \"client_id\": "
          "\"ann\", \"Transcript\": \"one\"}\n",
          "u", "one", "ann"},
+        {"{\"id\": 3, \"audio\": \"a.wav\", \"text\": \"one\", "
+         "\"speaker_id\": 1272}\n",
+         "3", "one", "1272"},
+        {"{\"audio_filepath\": \"a.wav\", \"offset\": null, \"duration\": "
+         "null, "
+         "\"speaker\": null, \"spk\": \"ann\", \"text\": \"one\", "
+         "\"lang\": null}\n",
+         "a", "one", "ann"},
     };
 
     (void)state;
@@ -412,6 +420,7 @@ static void test_cuts_of_lhotse_are_excerpts(void **state)
     assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
     assert_row(m, 0, "c1", "one two", "ann", 0.5, 2);
     assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
+    assert_int_equal(bm_manifest_at(m, 0).channel, 1); /* Lhotse's 0 */
     bm_manifest_free(m);
     write_text("m.jsonl",
                CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"));
@@ -466,8 +475,10 @@ static void test_faults_of_other_formats_name_the_line(void **state)
         {CUT("\"tracks\": [1], ", "{\"type\": \"file\", \"source\": \"x\"}"),
          "m.jsonl:1: the cut has \"tracks\", which are not applied"},
         {CUT("", ""), "m.jsonl:1: a cut without one source"},
-        {"{\"id\": \"a\", \"channel\": 1, \"supervisions\": []}\n",
-         "of another channel than 0"},
+        {"{\"id\": \"a\", \"channel\": [0, 1], \"supervisions\": []}\n",
+         "m.jsonl:1: \"channel\" is not one channel, counted from 0"},
+        {"{\"id\": 1.5, \"audio\": \"a.wav\"}\n",
+         "m.jsonl:1: \"id\" is not a text"},
     };
 
     (void)state;

@@ -77,7 +77,7 @@ static bm_sound read_part(const char *name, bm_excerpt part, const char *kind)
 
 static bm_sound read_whole(const char *name)
 {
-    return read_part(name, (bm_excerpt){0, 0}, "");
+    return read_part(name, (bm_excerpt){0}, "");
 }
 
 /* Cycles of a loud tone: from well below zero to well above it. */
@@ -119,10 +119,10 @@ static void test_excerpts_are_parts_of_the_whole(void **state)
         bm_excerpt part;
         size_t first, end;
     } parts[] = {
-        {{0.5, 0}, 8000, 16000},
-        {{0, 0.25}, 0, 4000},
-        {{0.62505, 0.10005}, 10001, 11602}, /* 10000.8, 11601.6 */
-        {{0.75, 0.255}, 12000, 16000},      /* 80 samples are missing */
+        {{0.5, 0, 0}, 8000, 16000},
+        {{0, 0.25, 0}, 0, 4000},
+        {{0.62505, 0.10005, 0}, 10001, 11602}, /* 10000.8, 11601.6 */
+        {{0.75, 0.255, 0}, 12000, 16000},      /* 80 samples are missing */
     };
 
     (void)state;
@@ -147,7 +147,7 @@ static void test_excerpts_are_parts_of_the_whole(void **state)
 
 static void assert_truncated(const char *name)
 {
-    bm_sound s = read_part(name, (bm_excerpt){0, 0}, "damaged or truncated");
+    bm_sound s = read_part(name, (bm_excerpt){0}, "damaged or truncated");
 
     bm_sound_free(&s);
 }

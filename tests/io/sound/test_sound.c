@@ -22,8 +22,8 @@ static bm_sound read_sound(const char *name, long channel, bm_problem *problem)
     bm_sound s = {0};
 
     problem->text[0] = '\0';
-    assert_ok(bm_sound_read(&s, in_folder(name), channel, (bm_excerpt){0, 0},
-                            problem));
+    assert_ok(
+        bm_sound_read(&s, in_folder(name), channel, (bm_excerpt){0}, problem));
     return s;
 }
 
@@ -230,25 +230,96 @@ static void test_truncated_recordings_are_problems(void **state)
     }
 }
 
-/* A program that writes to a pipe cannot go back and fill in the sizes. */
-static void test_a_recording_from_a_pipe_is_complete(void **state)
+static void put_size(char *to, size_t size)
 {
-    static char bytes[40000];
+    for (size_t k = 0; k < 4; k++)
+        to[k] = (char)(size >> 8 * k);
+}
+
+/* A program that writes to a pipe cannot go back and fill in the sizes: of the
+ * file, of the samples. Others count wrongly in the first. */
+static void test_sizes_of_a_wav_file_may_be_wrong(void **state)
+{
+    enum {
+        SAMPLES = 4000,
+        DATA = 2 * SAMPLES,
+        HEAD = 44,
+        FILE_SIZE = 36 + DATA
+    };
+    static const size_t sizes[][2] = {
+        {0xffffffff, 0xffffffff}, {0, 0},
+        {FILE_SIZE - DATA, 0},    {0x7ffff024, 0x7ffff000},
+        {FILE_SIZE + 8, DATA},    {FILE_SIZE + 1, DATA},
+    };
+    static char bytes[HEAD + DATA + 1];
+    bm_sound all;
     bm_problem problem;
-    bm_sound s;
-    size_t n = 0;
 
     (void)state;
-    write_tone("pipe.wav", 4000, 1, 8000);
-    n = read_file("pipe.wav", bytes, sizeof bytes);
+    write_tone("pipe.wav", SAMPLES, 1, 8000);
+    all = read_sound("pipe.wav", 0, &problem);
+    assert_int_equal(read_file("pipe.wav", bytes, sizeof bytes), HEAD + DATA);
     assert_memory_equal(bytes + 36, "data", 4);
-    memset(bytes + 4, 0xff, 4);
-    memset(bytes + 40, 0xff, 4);
-    write_bytes("pipe.wav", bytes, n);
-    s = read_sound("pipe.wav", 0, &problem);
-    assert_string_equal(problem.text, "");
-    assert_int_equal(s.n, 4000);
+    FOR_EACH (i, sizes) {
+        bm_sound s;
+
+        put_size(bytes + 4, sizes[i][0]);
+        put_size(bytes + 40, sizes[i][1]);
+        write_bytes("pipe.wav", bytes, HEAD + DATA);
+        s = read_sound("pipe.wav", 0, &problem);
+        assert_string_equal(problem.text, "");
+        assert_int_equal(s.n, SAMPLES);
+        assert_memory_equal(s.x, all.x, SAMPLES * sizeof *s.x);
+        bm_sound_free(&s);
+    }
+    bm_sound_free(&all);
+}
+
+/* Chunks behind no samples are not samples. */
+static void test_a_wav_file_without_samples_is_empty(void **state)
+{
+    enum { WHOLE = 60 };
+    static char bytes[80] = {0};
+    bm_problem problem;
+    bm_sound s;
+
+    (void)state;
+    write_tone("none.wav", 10, 1, 8000);
+    assert_int_equal(read_file("none.wav", bytes, sizeof bytes), 64);
+    put_size(bytes + 4, WHOLE - 8);
+    put_size(bytes + 40, 0);
+    memcpy(bytes + 44, "LIST", 4);
+    put_size(bytes + 48, 8);
+    memcpy(bytes + 52, "INFOabcd", 8);
+    write_bytes("none.wav", bytes, WHOLE);
+    s = read_sound("none.wav", 0, &problem);
+    assert_int_equal(s.n, 0);
     bm_sound_free(&s);
+}
+
+/* The channel of an excerpt counts unless another is asked for. */
+static void test_an_excerpt_has_a_channel(void **state)
+{
+    static const struct {
+        long wanted, of_part;
+        float value; /* of the first sample, of 100 and 300 */
+    } reads[] = {
+        {0, 0, 200}, {0, 1, 100}, {0, 2, 300}, {2, 1, 300}, {1, 2, 100}};
+    static const int x[4] = {100, 300, 100, 300};
+
+    (void)state;
+    write_sound("two.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, 2, 2, 8000);
+    FOR_EACH (i, reads) {
+        bm_problem problem = {0};
+        bm_sound s = {0};
+
+        assert_ok(bm_sound_read(&s, in_folder("two.wav"), reads[i].wanted,
+                                (bm_excerpt){0, 0, reads[i].of_part},
+                                &problem));
+        assert_string_equal(problem.text, "");
+        assert_float_equal(s.x[0], reads[i].value, 0);
+        bm_sound_free(&s);
+    }
 }
 
 /* A file that is shorter or longer than its header says must not crash. */
@@ -321,13 +392,14 @@ static void test_excerpts_are_cut_at_the_nearest_sample(void **state)
         write_sound(files[f].name, files[f].format, x, LONGEST, 1, 8000);
         all = read_sound(files[f].name, 0, &problem);
         assert_int_equal(all.n, LONGEST);
-        assert_excerpt(files[f].name, &all, (bm_excerpt){0.5, 0}, 4000, 16000);
-        assert_excerpt(files[f].name, &all, (bm_excerpt){0, 0.25}, 0, 2000);
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0.5, 0, 0}, 4000,
+                       16000);
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0, 0.25, 0}, 0, 2000);
         /* 5000.4 and 5000.4 + 800.4 samples */
-        assert_excerpt(files[f].name, &all, (bm_excerpt){0.62505, 0.10005},
+        assert_excerpt(files[f].name, &all, (bm_excerpt){0.62505, 0.10005, 0},
                        5000, 5801);
         /* 80 samples, 10 ms, may be missing at the end */
-        assert_excerpt(files[f].name, &all, (bm_excerpt){1.5, 0.51}, 12000,
+        assert_excerpt(files[f].name, &all, (bm_excerpt){1.5, 0.51, 0}, 12000,
                        16000);
         bm_sound_free(&all);
     }
@@ -346,26 +418,27 @@ static void test_excerpts_are_cut_at_the_end_of_the_recording(void **state)
     make_tone(x, LONGEST, 1, 441, 8000);
     write_sound("e.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, x, LONGEST, 1,
                 8000);
-    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 1},
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 1, 0},
                             &problem));
     assert_string_equal(problem.text, "");
     assert_int_equal(s.n, 4000);
     assert_string_equal(bm_sound_remark(&s), "cut at the end of the recording");
-    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 0.51},
-                            &problem));
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0,
+                            (bm_excerpt){1.5, 0.51, 0}, &problem));
     assert_null(bm_sound_remark(&s)); /* 10 ms are rounding */
     bytes = slurp(in_folder("e.flac"), &n);
     write_bytes("e.flac", bytes, n * 9 / 10);
     free(bytes);
-    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0, (bm_excerpt){1.5, 0.5},
-                            &problem));
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0,
+                            (bm_excerpt){1.5, 0.5, 0}, &problem));
     assert_string_equal(problem.kind, "damaged or truncated");
     bm_sound_free(&s);
 }
 
 static void test_excerpts_outside_a_recording_are_problems(void **state)
 {
-    static const bm_excerpt parts[] = {{2, 0}, {3, 0.5}, {1.5, 1.01}, {0, 9}};
+    static const bm_excerpt parts[] = {
+        {2, 0, 0}, {3, 0.5, 0}, {1.5, 1.01, 0}, {0, 9, 0}};
     static int x[LONGEST];
 
     (void)state;
@@ -392,14 +465,14 @@ static void test_a_disk_that_fails_is_not_a_damaged_recording(void **state)
 
     (void)state; /* the first page of memory: read(2) fails with EIO */
     assert_int_equal(
-        bm_sound_read(&s, "/proc/self/mem", 0, (bm_excerpt){0, 0}, &problem),
+        bm_sound_read(&s, "/proc/self/mem", 0, (bm_excerpt){0}, &problem),
         BM_ERR_IO);
     assert_int_equal(bm_sound_probe(&s, "/proc/self/mem", &problem), BM_ERR_IO);
     assert_false(bm_problem_is(&problem));
-    assert_ok(bm_sound_read(&s, in_folder("gone.wav"), 0, (bm_excerpt){0, 0},
-                            &problem));
+    assert_ok(
+        bm_sound_read(&s, in_folder("gone.wav"), 0, (bm_excerpt){0}, &problem));
     assert_string_equal(problem.kind, "file not found");
-    assert_ok(bm_sound_read(&s, "/dev/zero", 0, (bm_excerpt){0, 0}, &problem));
+    assert_ok(bm_sound_read(&s, "/dev/zero", 0, (bm_excerpt){0}, &problem));
     assert_string_equal(problem.kind, "file cannot be opened");
     bm_sound_free(&s);
 }
@@ -434,7 +507,9 @@ int main(void)
             test_resampling_removes_frequencies_above_half_the_rate),
         cmocka_unit_test(test_invalid_recordings_are_problems),
         cmocka_unit_test(test_truncated_recordings_are_problems),
-        cmocka_unit_test(test_a_recording_from_a_pipe_is_complete),
+        cmocka_unit_test(test_sizes_of_a_wav_file_may_be_wrong),
+        cmocka_unit_test(test_a_wav_file_without_samples_is_empty),
+        cmocka_unit_test(test_an_excerpt_has_a_channel),
         cmocka_unit_test(test_damaged_recordings_never_crash),
         cmocka_unit_test(test_excerpts_are_cut_at_the_nearest_sample),
         cmocka_unit_test(test_excerpts_are_cut_at_the_end_of_the_recording),

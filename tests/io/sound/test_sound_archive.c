@@ -65,7 +65,7 @@ static bm_sound read_at(size_t at, bm_excerpt part, const char *kind)
 
 static void assert_problem(size_t at, const char *kind)
 {
-    bm_sound s = read_at(at, (bm_excerpt){0, 0}, kind);
+    bm_sound s = read_at(at, (bm_excerpt){0}, kind);
 
     bm_sound_free(&s);
 }
@@ -108,9 +108,9 @@ static void test_each_recording_is_read_at_its_byte(void **state)
     FOR_EACH (f, forms) {
         double hz = FIRST_HZ + 100.0 * (double)f;
 
-        assert_tone(at[f], (bm_excerpt){0, 0}, hz, 0, LENGTH);
-        assert_tone(at[f], (bm_excerpt){0.125, 0.25}, hz, 1000, 3000);
-        assert_tone(at[f], (bm_excerpt){0.375, 0}, hz, 3000, LENGTH);
+        assert_tone(at[f], (bm_excerpt){0}, hz, 0, LENGTH);
+        assert_tone(at[f], (bm_excerpt){0.125, 0.25, 0}, hz, 1000, 3000);
+        assert_tone(at[f], (bm_excerpt){0.375, 0, 0}, hz, 3000, LENGTH);
     }
 }
 
@@ -145,8 +145,8 @@ static void test_a_file_with_a_colon_in_its_name_is_read(void **state)
 
     (void)state;
     write_tone("a.wav:12", 100, 1, RATE);
-    assert_ok(bm_sound_read(&s, in_folder("a.wav:12"), 0, (bm_excerpt){0, 0},
-                            &problem));
+    assert_ok(
+        bm_sound_read(&s, in_folder("a.wav:12"), 0, (bm_excerpt){0}, &problem));
     assert_string_equal(problem.text, "");
     assert_int_equal(s.n, 100);
     bm_sound_free(&s);
