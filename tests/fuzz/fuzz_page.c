@@ -66,7 +66,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
     (void)data;
     (void)size;
     cuts = 0;
-    status = bm_page_read(path, &taker);
+    status = bm_page_read(path, &taker, NULL);
     FUZZ_RULE(status == BM_OK || status == BM_ERR_FORMAT);
     status = bm_line_source_read(path, "images", &taker);
     FUZZ_RULE(status == BM_OK || status == BM_ERR_FORMAT);

@@ -26,6 +26,7 @@ bm_status bm_image_png(bm_line_image *out, const bm_image_source *s,
                        png.message);
         goto done;
     }
+    png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* as 8 bits are taken */
     png.format = PNG_FORMAT_GA;
     BM_TRY_DONE(bm_image_room(out, s, png.width, png.height, problem));
     if (bm_problem_is(problem))

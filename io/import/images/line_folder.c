@@ -82,20 +82,21 @@ static bm_status read_line(const char *folder, const char *name,
         status = taker->take(taker->to, &(bm_found_line){.id = id,
                                                          .image = image,
                                                          .text = tidy(text),
+                                                         .file = path,
                                                          .line = 1});
     free(text);
     return status;
 }
 
 static bm_status read_page(const char *folder, const char *name,
-                           const bm_line_taker *taker)
+                           const bm_line_taker *taker, size_t *others)
 {
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
                        name);
-    return taker->pass(taker->to, bm_page_read(path, taker));
+    return taker->pass(taker->to, bm_page_read(path, taker, others));
 }
 
 static void warn_of_images(const char *folder, size_t texts)
@@ -112,12 +113,30 @@ static void warn_of_images(const char *folder, size_t texts)
         free_entries(images, n);
 }
 
+/* Programs put lists of the pages (METS) beside them. */
+static bm_status report_others(const char *folder, size_t others, size_t files)
+{
+    if (others == files)
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s: none of its XML files is PAGE XML or ALTO, with the "
+            "root <PcGts> or <alto>",
+            folder);
+    if (others > 0)
+        bm_log(
+            BM_WARNING,
+            "%s: %zu of %zu XML files are neither PAGE XML nor ALTO and were "
+            "ignored",
+            folder, others, files);
+    return BM_OK;
+}
+
 /* XML beside texts is of the pages that the lines were cut from. */
 bm_status bm_line_folder_read(const char *folder, const bm_line_taker *taker)
 {
     struct dirent **entries = NULL;
     int n = scandir(folder, &entries, is_listed, compare);
-    size_t texts = 0;
+    size_t texts = 0, others = 0;
     bm_status status = BM_OK;
 
     if (n < 0)
@@ -134,11 +153,13 @@ bm_status bm_line_folder_read(const char *folder, const bm_line_taker *taker)
                      folder, truth);
     for (int i = 0; i < n && status == BM_OK; i++)
         if (texts == 0)
-            status = read_page(folder, entries[i]->d_name, taker);
+            status = read_page(folder, entries[i]->d_name, taker, &others);
         else if (bm_ends_with(entries[i]->d_name, truth))
             status = read_line(folder, entries[i]->d_name, taker);
     if (status == BM_OK && texts > 0)
         warn_of_images(folder, texts);
+    else if (status == BM_OK)
+        status = report_others(folder, others, (size_t)n);
 done:
     free_entries(entries, n);
     return status;

@@ -13,17 +13,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 static const char space[] = "<space>", blanks[] = " \t\r";
 
-/* Bytes of the UTF-8 character at text. */
+static bool combines(utf8proc_int32_t code)
+{
+    utf8proc_category_t c = utf8proc_category(code);
+
+    return c == UTF8PROC_CATEGORY_MN || c == UTF8PROC_CATEGORY_MC ||
+           c == UTF8PROC_CATEGORY_ME;
+}
+
+/* Bytes of the UTF-8 character at text, with the marks that combine with it. */
 static size_t character(const char *text)
 {
-    size_t n = 1;
+    size_t n = 0;
 
-    while (((unsigned char)text[n] & 0xc0) == 0x80)
-        n++;
-    return n;
+    for (;;) {
+        utf8proc_int32_t code = 0;
+        utf8proc_ssize_t bytes =
+            utf8proc_iterate((const utf8proc_uint8_t *)text + n, -1, &code);
+
+        if (bytes < 1)
+            return n > 0 ? n : 1; /* not UTF-8, which is found later */
+        if (n > 0 && !combines(code))
+            return n;
+        n += (size_t)bytes;
+    }
 }
 
 /* What the words of all lines are, behind the ids. */
@@ -49,7 +66,8 @@ static void look(looks *l, const char *at)
     }
 }
 
-/* Joins the characters in place. Returns the word that is none; NULL: none. */
+/* Joins the characters in place. Returns a word that is no character, with what
+ * is behind it; NULL: there is none. */
 static const char *join(char *text)
 {
     char *to = text, *at = text;
@@ -90,7 +108,7 @@ typedef struct list {
 
 static bm_status read_line(const list *l, char *line, size_t number)
 {
-    char image[PATH_MAX], fault[100], *id = line + strspn(line, blanks);
+    char image[PATH_MAX], fault[160], *id = line + strspn(line, blanks);
     char *text = id + strcspn(id, blanks);
     const char *odd = NULL;
 
@@ -103,10 +121,9 @@ static bm_status read_line(const list *l, char *line, size_t number)
     else
         text = trim(text);
     if (odd != NULL) {
-        snprintf(
-            fault, sizeof fault,
-            "'%.30s' is not one character, as the words of other lines are",
-            odd);
+        snprintf(fault, sizeof fault,
+                 "'%.*s' is not one character, as the words of other lines are",
+                 (int)strcspn(odd, blanks), odd);
         l->taker->fault(l->taker->to, l->path, number, fault);
         return BM_OK;
     }
@@ -121,6 +138,7 @@ static bm_status read_line(const list *l, char *line, size_t number)
                           &(bm_found_line){.id = id,
                                            .image = image,
                                            .text = l->texts ? text : NULL,
+                                           .file = l->path,
                                            .line = number});
 }
 

@@ -95,7 +95,7 @@ static bm_status read_pages(const char *path, const bm_line_taker *taker)
                      path, line) >= (int)sizeof page)
             BM_FAIL_DONE(BM_ERR_FORMAT, "%s: a path is longer than %d bytes",
                          path, PATH_MAX - 1);
-        BM_TRY_DONE(taker->pass(taker->to, bm_page_read(page, taker)));
+        BM_TRY_DONE(taker->pass(taker->to, bm_page_read(page, taker, NULL)));
     }
 done:
     free(text);
@@ -109,5 +109,6 @@ bm_status bm_line_source_read(const char *path, const char *image_dir,
         return bm_line_list_read(path, image_dir, taker);
     if (is_folder(path))
         return bm_line_folder_read(path, taker);
-    return is_xml(path) ? bm_page_read(path, taker) : read_pages(path, taker);
+    return is_xml(path) ? bm_page_read(path, taker, NULL)
+                        : read_pages(path, taker);
 }

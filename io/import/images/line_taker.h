@@ -14,7 +14,8 @@ typedef struct bm_found_line {
     const char *shape; /* on a page, as bm_line_shape_read takes it; NULL: the
                           image is of this line alone */
     const char *text;  /* NULL: there is none */
-    size_t line;       /* of the file that says so, from 1 */
+    const char *file;  /* that says so */
+    size_t line;       /* of that file, from 1 */
 } bm_found_line;
 
 /* `take` may fail, which ends the reading; `fault` notes a line that is of no

@@ -503,11 +503,16 @@ static bm_status give(page *p, const xmlNode *node, const char *shape)
     blank_out(id);
     if (text != NULL)
         trim((char *)text);
+    if (text != NULL && *text == '\0') { /* not transcribed */
+        xmlFree(text);
+        text = NULL;
+    }
     status = p->taker->take(p->taker->to,
                             &(bm_found_line){.id = id,
                                              .image = p->image,
                                              .shape = shape,
                                              .text = (const char *)text,
+                                             .file = p->path,
                                              .line = (size_t)line});
     xmlFree(name);
     xmlFree(text);
@@ -556,13 +561,18 @@ static bm_status read_page(page *p, xmlNode *element)
     return BM_OK;
 }
 
+static bool is_page(const xmlNode *root)
+{
+    return is(root, "alto") || is(root, "PcGts");
+}
+
 static bm_status read_document(page *p)
 {
     xmlNode *element = find(p->root, "Page"), *order = NULL;
     xmlChar *name = NULL;
 
     p->alto = is(p->root, "alto");
-    if ((!p->alto && !is(p->root, "PcGts")) || element == NULL)
+    if (!is_page(p->root) || element == NULL)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:%ld: neither PAGE XML nor ALTO: its root is <%.60s>"
                        "%s; give files with <PcGts> or <alto>, and a <Page>",
@@ -650,7 +660,8 @@ static bm_status parse(xmlDoc **out, const char *path, const char *bytes,
     return status;
 }
 
-bm_status bm_page_read(const char *path, const bm_line_taker *taker)
+bm_status bm_page_read(const char *path, const bm_line_taker *taker,
+                       size_t *others)
 {
     page p = {.path = path, .taker = taker};
     xmlDoc *document = NULL;
@@ -662,7 +673,10 @@ bm_status bm_page_read(const char *path, const bm_line_taker *taker)
     BM_TRY_DONE(parse(&document, path, bytes, size));
     p.root = xmlDocGetRootElement(document);
     make_stem(&p);
-    status = read_document(&p);
+    if (others != NULL && !is_page(p.root))
+        (*others)++;
+    else
+        status = read_document(&p);
 done:
     for (size_t i = 0; i < p.n_order; i++)
         xmlFree(p.order[i]);

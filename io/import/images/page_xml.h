@@ -13,7 +13,9 @@
  * file and the line's own: "page1-l3". Image files are looked for beside the
  * file and one folder up. Fails with BM_ERR_FORMAT, with line and reason, if it
  * is not such XML, as bm_file_read does, with BM_ERR_MEMORY, and as `take`.
+ * XML with another root is counted in *others instead, unless that is NULL.
  */
-BM_CHECKED bm_status bm_page_read(const char *path, const bm_line_taker *taker);
+BM_CHECKED bm_status bm_page_read(const char *path, const bm_line_taker *taker,
+                                  size_t *others);
 
 #endif

@@ -41,6 +41,27 @@ static void write_png(const char *name)
         png_image_write_to_file(&png, in_folder(name), 0, picture(), 0, NULL));
 }
 
+/* Two bytes a pixel, big-endian. */
+static void write_deep_png(const char *name, const uint8_t *pixels)
+{
+    FILE *file = fopen(in_folder(name), "wb");
+    png_struct *png =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_info *info = png_create_info_struct(png);
+
+    assert_non_null(file);
+    png_init_io(png, file);
+    png_set_IHDR(png, info, WIDTH, HEIGHT, 16, PNG_COLOR_TYPE_GRAY,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(png, info);
+    for (size_t y = 0; y < HEIGHT; y++)
+        png_write_row(png, pixels + y * 2 * WIDTH);
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* Rows of `bytes` bytes each. */
 static void write_tiff(const char *name, const char *mode, unsigned compression,
                        unsigned samples, unsigned bits, const uint8_t *rows,
@@ -114,9 +135,9 @@ static const char *problem_of(const char *name, size_t most)
 
 static void test_all_formats_have_the_same_pixels(void **_)
 {
-    static const char *const names[] = {"a.png",      "a.pgm",   "text.pgm",
-                                        "little.tif", "big.tif", "lzw.tif",
-                                        "deep.tif",   "deep.pgm"};
+    static const char *const names[] = {"a.png",      "a.pgm",    "text.pgm",
+                                        "little.tif", "big.tif",  "lzw.tif",
+                                        "deep.tif",   "deep.pgm", "deep.png"};
     uint8_t deep[HEIGHT][WIDTH][2];
 
     (void)_;
@@ -124,6 +145,7 @@ static void test_all_formats_have_the_same_pixels(void **_)
         deep[i / WIDTH][i % WIDTH][0] = deep[i / WIDTH][i % WIDTH][1] =
             picture()[i];
     write_png("a.png");
+    write_deep_png("deep.png", deep[0][0]);
     write_map("a.pgm", "P5 37 11 255\n", picture(), PIXELS);
     write_text_map("text.pgm");
     write_map("deep.pgm", "P5\n37 11\n65535\n", deep[0][0], 2 * PIXELS);

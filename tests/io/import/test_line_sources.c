@@ -139,7 +139,11 @@ static void test_lists_of_characters_are_read(void **_)
     check_item(i, "l1", "to be", (15 + 3) / 4);
     check_item(i, "l2", "or <not>", (15 + 3) / 4);
     bm_importer_close(i);
-    write_text("odd.txt", "l1 a <space> b\nl2 word\nl1 c\n");
+    write_text("marks.txt", "l1 p\xcc\x84 <space> x\xcc\xb2\xcc\x84\n");
+    open_images(&i, in_folder("marks.txt"), in_folder("img"));
+    check_item(i, "l1", "p\xcc\x84 x\xcc\xb2\xcc\x84", (15 + 3) / 4);
+    bm_importer_close(i);
+    write_text("odd.txt", "l1 a <space> b\nl2 word c\nl1 c\n");
     check_failure(in_folder("odd.txt"), in_folder("img"), BM_ERR_FORMAT,
                   "odd.txt:2: 'word' is not one character");
     check_failure(in_folder("odd.txt"), NULL, BM_ERR_FORMAT,
@@ -251,6 +255,47 @@ static void test_pages_are_read_from_files_folders_and_lists(void **_)
         assert_null(next_item(i).id);
         bm_importer_close(i);
     }
+}
+
+/* Pages of one name in two folders; images of one are missing. */
+static void test_pages_of_several_folders_have_their_own_ids(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("r1");
+    make_folder("r2");
+    write_xml("r1/p.xml", "p", "one");
+    write_xml("r2/p.xml", "p", "two");
+    write_page("r1/p.png", 20, 30);
+    write_text("two.txt", "r1/p.xml\nr2/p.xml\n");
+    check_failure(in_folder("two.txt"), "", BM_ERR_FORMAT, "r2/p.xml:2: ");
+    write_page("r2/p.png", 20, 30);
+    open_images(&i, in_folder("two.txt"), "");
+    check_page(i, "r1-p", "one");
+    check_page(i, "r2-p", "two");
+    bm_importer_close(i);
+    write_text("two.txt", "r1/p.xml\nr1/p.xml\n");
+    check_failure(in_folder("two.txt"), "", BM_ERR_FORMAT,
+                  "r1/p.xml:2: duplicate id \"r1-p-black\", also on line 2");
+}
+
+/* A METS file, as eScriptorium puts beside its pages. */
+static void test_other_xml_beside_pages_is_ignored(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("export");
+    write_text("export/METS.xml", "<mets><fileSec/></mets>");
+    check_failure(in_folder("export"), "", BM_ERR_FORMAT,
+                  "export: none of its XML files is PAGE XML or ALTO");
+    write_page("export/p1.png", 20, 30);
+    write_xml("export/p1.xml", "p1", "one");
+    open_images(&i, in_folder("export"), "");
+    check_page(i, "p1", "one");
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
 }
 
 static void test_faults_of_pages_are_named(void **_)
@@ -500,6 +545,8 @@ int main(void)
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),
+        cmocka_unit_test(test_pages_of_several_folders_have_their_own_ids),
+        cmocka_unit_test(test_other_xml_beside_pages_is_ignored),
         cmocka_unit_test(test_faults_of_pages_are_named),
         cmocka_unit_test(test_xml_in_another_encoding_is_one_message),
         cmocka_unit_test(test_pack_takes_what_users_have),

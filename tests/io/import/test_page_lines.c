@@ -269,7 +269,7 @@ static bm_status read_pages(pages *out, const char *name, const char *xml)
 
     memset(out, 0, sizeof *out);
     write_text(name, xml);
-    return bm_page_read(in_folder(name), &taker);
+    return bm_page_read(in_folder(name), &taker, NULL);
 }
 
 static const char page_xml[] =
@@ -284,7 +284,8 @@ static const char page_xml[] =
     "regionRef=\"r2\"/></OrderedGroupIndexed>\n"
     "</OrderedGroup></ReadingOrder>\n"
     "<TextRegion id=\"r0\"><Coords points=\"0,0 1,0 1,1\"/>\n"
-    "<TextLine id=\"l 0\"><Coords points=\"1,1 9,1 9,5\"/></TextLine>\n"
+    "<TextLine id=\"l 0\"><Coords points=\"1,1 9,1 9,5\"/>"
+    "<TextEquiv><Unicode> </Unicode></TextEquiv></TextLine>\n"
     "</TextRegion>\n"
     "<TextRegion id=\"r1\">\n"
     "<TextLine id=\"l1\"><Coords points=\"1,1 9,1 9,5 1,5\"/>\n"
@@ -331,7 +332,7 @@ static void test_alto_is_read(void **_)
         "WIDTH=\"30\" HEIGHT=\"12\">\n"
         "<String CONTENT=\"no\"/><String CONTENT=\"blanks\"/></TextLine>\n"
         "<TextLine BASELINE=\"3,4 5,4\" HPOS=\"1\" VPOS=\"2\" WIDTH=\"3\" "
-        "HEIGHT=\"4\"/>\n"
+        "HEIGHT=\"4\"><String CONTENT=\"\"/></TextLine>\n"
         "</TextBlock></PrintSpace></Page></Layout></alto>\n";
     pages p;
 
