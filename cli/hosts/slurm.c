@@ -266,9 +266,14 @@ bool bm_slurm_task(void)
     return number("SLURM_STEP_ID", -1) >= 0 && getenv("SLURM_PROCID") != NULL;
 }
 
+bool bm_slurm_job(void)
+{
+    return either("SLURM_JOB_ID", "SLURM_JOBID") != NULL;
+}
+
 bool bm_slurm_allocation(void)
 {
-    return either("SLURM_JOB_ID", "SLURM_JOBID") != NULL &&
+    return bm_slurm_job() &&
            either("SLURM_JOB_NODELIST", "SLURM_NODELIST") != NULL &&
            !bm_slurm_task();
 }

@@ -7,6 +7,9 @@
 
 #include "cli/hosts/hosts.h"
 
+/* Is this process in a job of Slurm? */
+bool bm_slurm_job(void);
+
 /* Is this process in an allocation, but not a task that srun started: in a batch
  * script or in the shell of salloc? */
 bool bm_slurm_allocation(void);

@@ -1,6 +1,7 @@
 #include "cli/launch/mpirun_command.h"
 
 #include "cli/hosts/remote.h"
+#include "cli/hosts/slurm.h"
 #include "core/words.h"
 
 #include <stdio.h>
@@ -77,6 +78,9 @@ static const char *const limits[] = {"btl_tcp_rndv_eager_limit",
 static const char *const first_probe[] = {"oob_tcp_keepalive_time", NULL};
 static const char *const next_probes[] = {"oob_tcp_keepalive_intvl", NULL};
 static const char *const probes[] = {"oob_tcp_keepalive_probes", NULL};
+
+/* By itself mpirun takes all nodes of a job. */
+static const char *const allocators[] = {"ras", NULL};
 
 /* ---- other hosts -------------------------------------------------------- */
 
@@ -208,6 +212,8 @@ bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
     add_all(&w, limits, "8388608");
     if (allocation->hosts.n > 0)
         add_hosts(&w, allocation);
+    else if (bm_slurm_job())
+        add_all(&w, allocators, "^slurm");
     add_environment(&w); /* a default hostfile may name hosts, too */
     if (scratch != NULL)
         add_variable(&w, BM_LAUNCH_COMMAND); /* which is set later */

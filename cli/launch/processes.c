@@ -182,13 +182,13 @@ bm_status bm_job_ranks(const bm_arguments *a, const char *folder, long *ranks)
     BM_TRY(bm_launcher_find(a, &job.launcher));
     job.planned = true;
     *ranks = 1;
-    if (job.launcher == BM_LAUNCHER_NONE && bm_slurm_task()) {
+    if (job.launcher != BM_LAUNCHER_NONE)
+        return BM_OK;
+    BM_TRY(bm_allocation_read(&job.allocation, a, folder));
+    *ranks = job.allocation.ranks;
+    if (bm_slurm_task()) { /* a single one, which has read no allocation */
         unsetenv("SLURM_STEP_ID"); /* else MPI_Init looks for other tasks */
         unsetenv("SLURM_STEPID");
-    }
-    if (job.launcher == BM_LAUNCHER_NONE) {
-        BM_TRY(bm_allocation_read(&job.allocation, a, folder));
-        *ranks = job.allocation.ranks;
     }
     return BM_OK;
 }

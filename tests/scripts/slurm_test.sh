@@ -1,7 +1,8 @@
 #!/bin/sh
 # Slurm on two simulated hosts (slurm.sh): the batch script of docs/cluster.md,
-# srun with PMIx and without. All end with the digest of one process; a job that is
-# preempted ends with 75, waits in the queue again, and resumes.
+# srun with PMIx and without, trainings side by side in one job. All end with the
+# digest of one process; a job that is preempted ends with 75, waits in the queue
+# again, and resumes.
 #
 #   tests/scripts/slurm_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
@@ -119,4 +120,22 @@ for kind in none pmix; do
         >alone.log 2>&1 || fail "one task with $kind"
     same run/$kind
 done
+# Trainings side by side in a job of two hosts, each where its task is; ranks that a
+# task starts stay there, too.
+cat >side.sh <<'END'
+#!/bin/sh
+srun -N 1 -n 1 --exact --mpi=none -w n1 bmuf train my.ini --out run/4 &
+first=$!
+srun -N 1 -n 1 --exact --mpi=none -w n2 bmuf train my.ini --out run/5 -n 2
+second=$?
+wait $first && exit $second
+END
+job=$(slurm_on sbatch --parsable -N 2 -n 2 -o side.log side.sh)
+code=$(slurm_wait "$job") || fail 'the job with two trainings does not end'
+[ "$code" = 0 ] || fail "the job with two trainings ends with $code"
+same run/4
+same run/5
+grep -q '"placement":"0 n1 [^;]*"' run/4/journal.jsonl || fail 'run/4 is not on n1'
+grep -q '"placement":"0 n2 [^;]*; 1 n2 [^;]*"' run/5/journal.jsonl ||
+    fail 'run/5 is not on n2'
 echo "digest $digest in one process, by sbatch, after preemption, and by srun"

@@ -149,6 +149,46 @@ static void test_an_allocation_of_slurm_is_used(void **_)
     assert_fails(o, 78, "SLURM_JOB_NODELIST");
 }
 
+/* srun -N 1 -n 1 in a job of two nodes: no rank goes to other nodes. The nodes
+ * are those of the job, the tasks those of the step. */
+static void test_a_single_task_of_slurm_stays_where_it_is(void **_)
+{
+    static const char *const tasks[] = {"1", "2(x2)"};
+
+    (void)_;
+    FOR_EACH (i, tasks) {
+        char task[200];
+        outcome o;
+
+        snprintf(task, sizeof task,
+                 "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=a[1-2] SLURM_STEP_ID=0 "
+                 "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_NTASKS=1 "
+                 "SLURM_TASKS_PER_NODE=%s",
+                 tasks[i]);
+        assert_fails(train_with(task, NULL, NULL), 66, "train");
+        o = train_with(task, "-n", "2");
+        assert_code(o, 0);
+        assert_says(o.out, "\n-np\n2\n");
+        assert_null(strstr(o.out, "\n--host\n"));
+        assert_says(o.out, "\n--mca\nras\n^slurm\n");
+    }
+}
+
+/* eval has no hosts: with -n its ranks are on this one, in an allocation, too. */
+static void test_ranks_of_this_host_need_no_allocation(void **_)
+{
+    outcome o = BMUF("eval", "run", "data", "-n", "2");
+
+    (void)_;
+    assert_code(o, 0);
+    assert_null(strstr(o.out, "\nras\n"));
+    setenv("SLURM_JOB_ID", "7", 1);
+    o = BMUF("eval", "run", "data", "-n", "2");
+    unsetenv("SLURM_JOB_ID");
+    assert_code(o, 0);
+    assert_says(o.out, "\n--mca\nras\n^slurm\n");
+}
+
 /* What others have started is not started again. */
 static void test_ranks_that_others_have_started(void **_)
 {
@@ -397,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_limits_of_the_environment_are_kept),
         cmocka_unit_test(test_slots_of_this_host_are_ranks),
         cmocka_unit_test(test_an_allocation_of_slurm_is_used),
+        cmocka_unit_test(test_a_single_task_of_slurm_stays_where_it_is),
+        cmocka_unit_test(test_ranks_of_this_host_need_no_allocation),
         cmocka_unit_test(test_ranks_that_others_have_started),
         cmocka_unit_test(test_wrong_hosts_are_refused),
         cmocka_unit_test(test_folders_of_dead_supervisors_are_removed),
