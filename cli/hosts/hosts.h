@@ -40,8 +40,8 @@ BM_CHECKED bm_status bm_hosts_parse(bm_hosts *h, const char *text);
 
 /*
  * Adds the hosts of a hostfile: lines "a slots=4 max_slots=8", with comments
- * that begin with #. Without slots a host has as many as cores, and slots are 0
- * until somebody asks it.
+ * that begin with #. Without slots a host has as many as cores, at most
+ * max_slots, and slots are 0 until somebody asks it.
  *
  * Fails as bm_file_read, and with BM_ERR_FORMAT, file and line.
  */

@@ -211,8 +211,10 @@ static void compare(check *c, bm_host *host, const json_t *theirs)
                    fact(c->own, computing[i]));
     if (host->slots == 0)
         host->slots = cores >= 1 && cores <= 4096 ? cores : 1;
-    if (host->most < host->slots)
+    if (host->most == 0)
         host->most = host->slots;
+    if (host->slots > host->most)
+        host->slots = host->most;
 }
 
 static void read_answer(check *c, bm_host *host, const bm_remote *r)
@@ -248,6 +250,7 @@ static bm_status sort(check *c, bm_hosts *h, size_t i, bool bad, size_t *n)
     if (bad && c->lost != NULL) {
         bm_log(BM_WARNING, "going on without %s", c->lines);
         c->lines[0] = '\0';
+        c->bad = 0;
         return bm_hosts_add(c->lost, host->name, strlen(host->name),
                             host->slots, host->most);
     }

@@ -10,8 +10,9 @@
  * Asks all hosts at the same time: is ssh possible without a password, is the
  * current folder there, and `folder` (or its nearest parent that exists) the
  * same, this program, of the same version, and Open MPI? Hosts whose slots are
- * not known get as many as they have cores. Logs a warning if a host computes
- * with other libraries than this one, as then results depend on the host.
+ * not known get as many as they have cores, at most their max_slots. Logs a
+ * warning if a host computes with other libraries than this one, as then results
+ * depend on the host.
  *
  * Fails with BM_ERR_COMM and a line for each host that cannot take part.
  */

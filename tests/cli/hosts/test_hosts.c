@@ -1,15 +1,21 @@
 /*
  * Hosts of a job: --hosts, hostfiles as Open MPI's manual describes them, and
- * lists of nodes and tasks as Slurm's manual does; how ranks are dealt to them.
+ * lists of nodes and tasks as Slurm's manual does; how ranks are dealt to them;
+ * what hosts answer, by a substitute for ssh.
  */
+#include "cli/help/version.h"
 #include "cli/hosts/hosts.h"
+#include "cli/hosts/reach.h"
 #include "cli/hosts/slurm.h"
+#include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* "a:4,b:2" for a list; free() it. */
 static char *text_of(const bm_hosts *h)
@@ -328,6 +334,102 @@ static void test_ranks_are_dealt_in_the_order_of_hosts(void **_)
     bm_hosts_free(&h);
 }
 
+/* ---- answers ------------------------------------------------------------ */
+
+/* Hosts u@up.. are as this one, with four cores; others do not answer. A name
+ * with a user is not looked up. */
+static void replace_ssh(void)
+{
+    json_t *answer = bm_version_json();
+
+    json_object_set_new(answer, "cores", json_integer(4));
+    assert_int_equal(json_dump_file(answer, in_folder("answer"), 0), 0);
+    json_decref(answer);
+    write_text("agent", "#!/bin/sh\n"
+                        "case $1 in\n"
+                        "u@up*) cat \"${0%/*}/answer\" ;;\n"
+                        "*) echo 'No route to host' >&2; exit 255 ;;\n"
+                        "esac\n");
+    assert_int_equal(chmod(in_folder("agent"), 0700), 0);
+    setenv("OMPI_MCA_plm_rsh_agent", in_folder("agent"), 1);
+}
+
+static void test_cores_are_slots_up_to_max_slots(void **_)
+{
+    static const long most[] = {2, 4, 8, 3};
+    bm_hosts h;
+
+    (void)_;
+    replace_ssh();
+    assert_ok(read_file(&h, "u@up1 max_slots=2\n"
+                            "u@up2\n"
+                            "u@up3 max_slots=8\n"
+                            "u@up4 slots=1 max_slots=3\n"));
+    assert_ok(bm_reach_check(&h, in_folder("run")));
+    assert_hosts(&h, "u@up1:2,u@up2:4,u@up3:4,u@up4:1");
+    FOR_EACH (i, most)
+        assert_int_equal(h.list[i].most, most[i]);
+    bm_hosts_free(&h);
+}
+
+/* Adds hosts that do not answer. */
+static void add_lost(bm_hosts *h, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "u@down%d", i);
+        assert_ok(bm_hosts_add(h, name, strlen(name), 1, 1));
+    }
+}
+
+/* What bm_reach_keep prints; free() it. */
+static char *keep(bm_hosts *h, bm_hosts *lost)
+{
+    FILE *file = fopen(in_folder("printed"), "w");
+    int kept = dup(STDERR_FILENO);
+    bm_status status = BM_OK;
+    size_t size = 0;
+
+    assert_non_null(file);
+    dup2(fileno(file), STDERR_FILENO);
+    status = bm_reach_keep(h, lost, in_folder("run"));
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    fclose(file);
+    assert_ok(status);
+    return slurp(in_folder("printed"), &size);
+}
+
+/* One error has a line for at most twelve of them, but each has a warning. */
+static void test_each_lost_host_is_named(void **_)
+{
+    enum { LOST = 15 };
+    bm_hosts h = {0}, lost = {0};
+    char *printed = NULL;
+
+    (void)_;
+    replace_ssh();
+    add_lost(&h, LOST);
+    assert_int_equal(bm_reach_check(&h, in_folder("run")), BM_ERR_COMM);
+    assert_says(bm_last_message(), "15 of 15 hosts cannot take part");
+    assert_int_equal(count_of(bm_last_message(), "u@down"), 12);
+    assert_ok(bm_hosts_add(&h, "u@up", 4, 1, 1));
+    printed = keep(&h, &lost);
+    assert_hosts(&h, "u@up:1");
+    assert_int_equal(lost.n, LOST);
+    for (int i = 0; i < LOST; i++) {
+        char words[80];
+
+        snprintf(words, sizeof words,
+                 "going on without u@down%d: ssh fails (No route", i);
+        assert_int_equal(count_of(printed, words), 1);
+    }
+    free(printed);
+    bm_hosts_free(&h);
+    bm_hosts_free(&lost);
+}
+
 /* ---- junk --------------------------------------------------------------- */
 
 /* Texts of characters that the formats use: no crash, and what is accepted has
@@ -377,6 +479,8 @@ int main(void)
         cmocka_unit_test(test_tasks_of_nodes),
         cmocka_unit_test(test_an_allocation_is_read),
         cmocka_unit_test(test_ranks_are_dealt_in_the_order_of_hosts),
+        cmocka_unit_test(test_cores_are_slots_up_to_max_slots),
+        cmocka_unit_test(test_each_lost_host_is_named),
         cmocka_unit_test(test_junk_is_refused_or_valid),
     };
 
