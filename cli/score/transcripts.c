@@ -120,7 +120,7 @@ static bool read_trn(char *line, bm_utterance *u)
 static bool read_txt(char *line, bm_utterance *u)
 {
     u->id = take(&line);
-    u->text = line;
+    u->text = line + strspn(line, blanks);
     return u->id != NULL;
 }
 
@@ -273,23 +273,43 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
 
 /* ---- pairs --------------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
-{
-    const bm_utterance *x = a, *y = b;
-    int order = strcmp(x->id, y->id);
-
-    if (order == 0)
-        order = strcasecmp(x->channel, y->channel);
-    if (order == 0)
-        order = (x->begin > y->begin) - (x->begin < y->begin);
-    return order != 0 ? order : (x->line > y->line) - (x->line < y->line);
-}
-
 static int by_line(const void *a, const void *b)
 {
     const bm_utterance *x = a, *y = b;
 
     return (x->line > y->line) - (x->line < y->line);
+}
+
+static int by_recording(const bm_utterance *x, const bm_utterance *y)
+{
+    int order = strcmp(x->id, y->id);
+
+    return order != 0 ? order : strcasecmp(x->channel, y->channel);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const bm_utterance *x = a, *y = b;
+    int order = by_recording(x, y);
+
+    if (order == 0)
+        order = (x->begin > y->begin) - (x->begin < y->begin);
+    return order != 0 ? order : by_line(a, b);
+}
+
+static double middle(const bm_utterance *u)
+{
+    return (u->begin + u->end) / 2;
+}
+
+static int by_middle(const void *a, const void *b)
+{
+    const bm_utterance *x = a, *y = b;
+    int order = by_recording(x, y);
+
+    if (order == 0)
+        order = (middle(x) > middle(y)) - (middle(x) < middle(y));
+    return order != 0 ? order : by_line(a, b);
 }
 
 /* An utterance in a list that is sorted by id. */
@@ -310,9 +330,24 @@ static bool is_ignored(const bm_utterance *u)
     return strcasecmp(u->text, "ignore_time_segment_in_scoring") == 0;
 }
 
-static bool same_recording(const bm_utterance *a, const bm_utterance *b)
+static void drop_ignored(bm_transcripts *t)
 {
-    return strcmp(a->id, b->id) == 0 && strcasecmp(a->channel, b->channel) == 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        if (!is_ignored(&t->of[i]))
+            t->of[n++] = t->of[i];
+    t->n = n;
+}
+
+/* Is the middle of a word earlier than `time` in the segment's recording, or the
+ * word in a recording before it? */
+static bool is_before(const bm_utterance *word, const bm_utterance *segment,
+                      double time)
+{
+    int order = by_recording(word, segment);
+
+    return order < 0 || (order == 0 && middle(word) < time);
 }
 
 /* t->of[i].text <- the texts of [from, to), with blanks between them. */
@@ -335,11 +370,12 @@ static bm_status join(bm_transcripts *t, const bm_utterance *from, size_t n,
     return BM_OK;
 }
 
-/* All that one file has becomes a text. */
+/* All that one file has becomes a text, without ignored segments. */
 static bm_status join_files(bm_transcripts *t)
 {
     size_t n = 0;
 
+    drop_ignored(t);
     qsort(t->of, t->n, sizeof *t->of, by_time);
     for (size_t from = 0, to = 0; from < t->n; from = to) {
         bm_utterance whole = t->of[from];
@@ -371,7 +407,7 @@ static bm_status name_segment(bm_transcripts *t, const bm_utterance *s,
 }
 
 /* hyp <- for each segment of ref an utterance of the words whose middle is in
- * it. Both are sorted by time. */
+ * it, in the order in which they begin. ref is sorted by time, hyp by middles. */
 static bm_status cut_words(const bm_transcripts *ref, bm_transcripts *hyp,
                            size_t *outside)
 {
@@ -384,20 +420,16 @@ static bm_status cut_words(const bm_transcripts *ref, bm_transcripts *hyp,
         bm_utterance u = *s;
         size_t first = 0;
 
-        while (word < hyp->n && by_time(&hyp->of[word], s) < 0 &&
-               !(same_recording(&hyp->of[word], s) &&
-                 hyp->of[word].begin + hyp->of[word].end >= 2 * s->begin)) {
-            word++;
+        for (; word < hyp->n && is_before(&hyp->of[word], s, s->begin); word++)
             ++*outside;
-        }
         first = word;
-        while (word < hyp->n && same_recording(&hyp->of[word], s) &&
-               hyp->of[word].begin + hyp->of[word].end < 2 * s->end)
+        while (word < hyp->n && is_before(&hyp->of[word], s, s->end))
             word++;
         if (is_ignored(s)) {
             *outside += word - first;
             continue;
         }
+        qsort(hyp->of + first, word - first, sizeof *hyp->of, by_time);
         BM_TRY_DONE(join(hyp, hyp->of + first, word - first, &u));
         BM_TRY_DONE(name_segment(hyp, s, &u.id));
         BM_TRY_DONE(add(&cut, &u));
@@ -416,14 +448,9 @@ done:
 /* The segments of ref that count, with ids of their own. */
 static bm_status name_segments(bm_transcripts *ref)
 {
-    size_t n = 0;
-
+    drop_ignored(ref);
     for (size_t i = 0; i < ref->n; i++)
-        if (!is_ignored(&ref->of[i])) {
-            BM_TRY(name_segment(ref, &ref->of[i], &ref->of[i].id));
-            ref->of[n++] = ref->of[i];
-        }
-    ref->n = n;
+        BM_TRY(name_segment(ref, &ref->of[i], &ref->of[i].id));
     return BM_OK;
 }
 
@@ -476,7 +503,7 @@ bm_status bm_transcripts_pair(bm_transcripts *ref, bm_transcripts *hyp,
     for (size_t k = 0; k < n_hyp; k++) {
         outside[k] = 0;
         if (cut) {
-            qsort(hyp[k].of, hyp[k].n, sizeof *hyp[k].of, by_time);
+            qsort(hyp[k].of, hyp[k].n, sizeof *hyp[k].of, by_middle);
             BM_TRY(cut_words(ref, &hyp[k], &outside[k]));
         } else if (is_timed(hyp[k].form)) {
             BM_TRY(join_files(&hyp[k]));

@@ -62,8 +62,9 @@ void bm_transcripts_free(bm_transcripts *t);
  * Makes utterances with the same ids of a reference and hypotheses: words of ctm
  * go to the segments of stm in whose time their middle is, and those of no
  * segment are counted in outside [n_hyp]; else segments and words of a file
- * become one text, in the order of time. Fails with BM_ERR_FORMAT if forms do
- * not fit, or with BM_ERR_MEMORY.
+ * become one text. Words and segments are in the order in which they begin, and
+ * ignored segments are left out. Fails with BM_ERR_FORMAT if forms do not fit, or
+ * with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_transcripts_pair(bm_transcripts *ref,
                                          bm_transcripts *hyp, size_t n_hyp,

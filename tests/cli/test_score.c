@@ -262,6 +262,52 @@ static void test_words_with_times_go_to_segments(void **state)
                  "either all hypotheses are in ctm or none");
 }
 
+/* A long word across the end of a segment takes no other one along; words of a
+ * segment are in the order in which they begin. */
+static void test_the_middle_alone_decides(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("m.stm", "f 1 ann 0 1 first short\n"
+                        "f 1 ann 1 2 long second\n");
+    write_text("m.ctm", "f 1 0.1 0.8 first\n" /* middle 0.5 */
+                        "f 1 0.2 0.1 short\n" /* 0.25 */
+                        "f 1 0.9 0.4 long\n"  /* 1.1 */
+                        "f 1 1.1 0.2 second\n" /* 1.2 */);
+    r = SCORE("m.stm", "m.ctm");
+    assert_rate(words_of(r), 0, 0, 0, 4);
+    json_decref(r);
+    write_text("m.stm", "f 1 ann 0 1 short\nf 1 ann 1 2 long\n");
+    write_text("m.ctm", "f 1 0.9 0.4 long\n" /* 1.1 */
+                        "f 1 0.95 0.02 short\n" /* 0.96 */);
+    r = SCORE("m.stm", "m.ctm");
+    assert_rate(words_of(r), 0, 0, 0, 2);
+    assert_true(number(system_of(r, 0), "outside") == 0);
+    json_decref(r);
+}
+
+/* Where words have no times, too; in a hypothesis as in the reference. */
+static void test_ignored_segments_are_not_scored(void **state)
+{
+    static const char *const heard[] = {"ign.trn", "ign-h.stm"};
+
+    (void)state;
+    write_text("ign.stm", "f 1 ann 0 1 one\n"
+                          "f 1 ann 1 2 IGNORE_TIME_SEGMENT_IN_SCORING\n"
+                          "f 1 ann 2 3 two\n");
+    write_text("ign.trn", "one twx (f)\n");
+    write_text("ign-h.stm", "f 1 x 0 1 one\n"
+                            "f 1 x 1 2 ignore_time_segment_in_scoring\n"
+                            "f 1 x 2 3 twx\n");
+    FOR_EACH (i, heard) {
+        json_t *r = SCORE("ign.stm", heard[i]);
+
+        assert_rate(words_of(r), 1, 0, 0, 2);
+        json_decref(r);
+    }
+}
+
 static void test_broken_lines_are_told_with_their_number(void **state)
 {
     static const struct {
@@ -345,12 +391,13 @@ static void test_speakers_come_from_a_list(void **state)
     (void)state;
     assert_fails(BMUF("score", "i.txt", "i.txt", "--speakers"), 65,
                  "a has no speaker", "--utt2spk");
-    write_text("u2s", "a ann\nb bob\nc ann\n");
+    write_text("u2s", "a  ann\nb \t bob\nc ann\n");
     r = SCORE("i.txt", "j.txt", "--missing", "empty", "--utt2spk", "u2s",
               "--draw", "speakers");
     {
         const json_t *speakers = json_object_get(system_of(r, 0), "speakers");
 
+        assert_int_equal(json_array_size(speakers), 2);
         assert_rate(json_array_get(speakers, 0), 1, 0, 0, 2);
         assert_rate(json_array_get(speakers, 1), 0, 2, 0, 2);
     }
@@ -515,6 +562,8 @@ int main(void)
         cmocka_unit_test(test_scores_are_those_of_eval),
         cmocka_unit_test(test_all_forms_say_the_same),
         cmocka_unit_test(test_words_with_times_go_to_segments),
+        cmocka_unit_test(test_the_middle_alone_decides),
+        cmocka_unit_test(test_ignored_segments_are_not_scored),
         cmocka_unit_test(test_broken_lines_are_told_with_their_number),
         cmocka_unit_test(test_ids_must_agree_unless_told),
         cmocka_unit_test(test_speakers_come_from_a_list),
