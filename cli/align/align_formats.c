@@ -81,8 +81,9 @@ static void write_tier(const bm_aligned *a, size_t number, const char *name,
 
 static bm_status write_textgrid(const bm_aligned *a, bool words, FILE *out)
 {
-    size_t tiers = words ? 2 : 1;
+    size_t tiers = a->has_words ? 2 : 1;
 
+    (void)words;
     fprintf(out,
             "File type = \"ooTextFile\"\n"
             "Object class = \"TextGrid\"\n"
@@ -93,7 +94,7 @@ static bm_status write_textgrid(const bm_aligned *a, bool words, FILE *out)
             "size = %zu\n"
             "item []:\n",
             time_of(a, a->map.frames), tiers);
-    if (words)
+    if (a->has_words)
         write_tier(a, 1, "words", a->words, a->n_words, out);
     write_tier(a, tiers, "labels", a->labels, a->n_labels, out);
     return BM_OK;
@@ -120,14 +121,14 @@ static json_t *pieces_json(const bm_aligned *a, const char *noun,
 
 static bm_status write_json(const bm_aligned *a, bool words, FILE *out)
 {
-    json_t *o =
-        json_pack("{s:s, s:f, s:I, s:f, s:o, s:o}", "id", a->id, "length",
-                  time_of(a, a->map.frames), "frames",
-                  (json_int_t)a->map.frames, "score", a->log_p, "words",
-                  pieces_json(a, "word", a->words, words ? a->n_words : 0),
-                  "labels", pieces_json(a, "label", a->labels, a->n_labels));
+    json_t *o = json_pack(
+        "{s:s, s:f, s:I, s:f, s:o, s:o}", "id", a->id, "length",
+        time_of(a, a->map.frames), "frames", (json_int_t)a->map.frames, "score",
+        a->log_p, "words", pieces_json(a, "word", a->words, a->n_words),
+        "labels", pieces_json(a, "label", a->labels, a->n_labels));
     int failed = 0;
 
+    (void)words;
     if (o == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the alignment of %s",
                        a->id);

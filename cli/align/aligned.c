@@ -99,7 +99,8 @@ bm_status bm_aligned_fill(bm_aligned *a, const bm_vocab *vocab,
                                        : bm_vocab_symbol(vocab, labels[i]),
             first_frame(&a->map, (size_t)spans[i].first),
             end_frame(&a->map, (size_t)spans[i].last), spans[i].log_p};
-    if (bm_vocab_has_words(vocab))
+    a->has_words = bm_vocab_has_words(vocab);
+    if (a->has_words)
         find_words(a, vocab, labels, spans);
     return BM_OK;
 }

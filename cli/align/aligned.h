@@ -34,7 +34,8 @@ typedef struct bm_aligned {
     double log_p;     /* of the path */
     bm_piece *labels, *words; /* owned */
     size_t n_labels, n_words;
-    char *text; /* of all words, owned */
+    bool has_words; /* labels form words */
+    char *text;     /* of all words, owned */
 } bm_aligned;
 
 /* Fills labels and words from spans [n]; the other fields are set. Words are

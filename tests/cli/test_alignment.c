@@ -288,6 +288,28 @@ static void test_textgrids_cover_the_recordings(void **state)
         73, "grids is not empty");
 }
 
+/* --level says what has a line in ctm. */
+static void test_the_level_leaves_formats_with_both_as_they_are(void **state)
+{
+    outcome o =
+        BMUF("align", "run", "test", "--format", "json", "--level", "labels");
+    char *words = NULL, *labels = NULL;
+    size_t n = 0, m = 0;
+
+    (void)state;
+    assert_code(o, 0);
+    assert_string_equal(o.out,
+                        BMUF("align", "run", "test", "--format", "json").out);
+    assert_code(BMUF("align", "run", "test", "--format", "textgrid", "--level",
+                     "labels", "--out", "level-grids"),
+                0);
+    words = slurp(in_folder("grids/test-0.TextGrid"), &n);
+    labels = slurp(in_folder("level-grids/test-0.TextGrid"), &m);
+    assert_string_equal(labels, words);
+    free(words);
+    free(labels);
+}
+
 static void test_ranks_and_threads_do_not_change_a_byte(void **state)
 {
     outcome one = BMUF("align", "run", "test", "--threads", "1", "--format",
@@ -598,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_frames_are_those_of_the_logits),
         cmocka_unit_test(test_ctm_has_the_same_words),
         cmocka_unit_test(test_textgrids_cover_the_recordings),
+        cmocka_unit_test(test_the_level_leaves_formats_with_both_as_they_are),
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
