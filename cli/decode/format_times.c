@@ -52,7 +52,7 @@ const bm_format bm_format_stm = {
 /* ---- subtitles ----------------------------------------------------------- */
 
 /* A subtitle ends before it is too long to read, and where nobody speaks. */
-enum { MOST_CHARACTERS = 84, LINE_CHARACTERS = 42 };
+enum { MOST_LINES = 2, LINE_CHARACTERS = 42 };
 static const double most_seconds = 7, pause = 0.8;
 
 static size_t characters(const char *text)
@@ -72,16 +72,27 @@ static void write_time(FILE *out, double seconds)
             ms / 1000 % 60, ms % 1000);
 }
 
+/* Puts a word behind *column characters of a line. True: it begins the next
+ * line. */
+static bool wraps(size_t *column, const char *word)
+{
+    size_t n = characters(word), with = *column + 1 + n;
+    bool next = *column > 0 && with > LINE_CHARACTERS;
+
+    *column = *column == 0 || next ? n : with;
+    return next;
+}
+
 /* The end of the subtitle that begins with word i. */
 static size_t end_of_subtitle(const bm_reading *r, size_t i)
 {
-    size_t n = characters(r->words[i].text), first = i;
+    size_t first = i, column = characters(r->words[i].text), lines = 1;
 
     while (++i < r->n_words) {
         const bm_heard_word *w = &r->words[i];
 
-        n += 1 + characters(w->text);
-        if (n > MOST_CHARACTERS || w->start - w[-1].end > pause ||
+        lines += wraps(&column, w->text);
+        if (lines > MOST_LINES || w->start - w[-1].end > pause ||
             w->end - r->words[first].start > most_seconds)
             break;
     }
@@ -93,15 +104,11 @@ static void write_lines(FILE *out, const bm_heard_word *words, size_t n)
     size_t column = 0;
 
     for (size_t i = 0; i < n; i++) {
-        size_t wide = characters(words[i].text);
+        bool next = wraps(&column, words[i].text);
 
-        if (i > 0) {
-            bool fits = column + 1 + wide <= LINE_CHARACTERS;
-            fputc(fits ? ' ' : '\n', out);
-            column = fits ? column + 1 : 0;
-        }
+        if (i > 0)
+            fputc(next ? '\n' : ' ', out);
         fputs(words[i].text, out);
-        column += wide;
     }
     fputs("\n\n", out);
 }

@@ -2,6 +2,7 @@
  * bmuf decode: against bmuf eval and its logits, between ways to give the same
  * inputs, between formats, and with inputs that are broken.
  */
+#include "cli/decode/format.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
@@ -557,6 +558,50 @@ static void test_subtitles_are_well_formed(void **_)
     json_decref(o);
 }
 
+/* Subtitles of words of half a second each. */
+static void assert_subtitles(const char *const *words, size_t n,
+                             const char *expected)
+{
+    bm_heard_word heard[8];
+    bm_reading reading = {.words = heard, .n_words = n};
+    bm_transcript transcript = {.readings = &reading, .n = 1};
+    bm_decoded d = {.transcript = &transcript};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+
+    assert_non_null(memory);
+    assert_true(n <= 8);
+    for (size_t i = 0; i < n; i++)
+        heard[i] = (bm_heard_word){words[i], 0.5 * (double)i,
+                                   0.5 * (double)(i + 1), 1};
+    bm_format_find("srt")->write(memory, &d);
+    assert_int_equal(fclose(memory), 0);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+/* Lines end between words, so that two of them may have less than 84
+ * characters: here 32 each, and a third word would make 43. 42 fit. */
+static void test_a_third_line_begins_a_subtitle(void **_)
+{
+#define TEN "abcdefghij"
+    static const char *const tens[] = {TEN, TEN, TEN, TEN, TEN, TEN, TEN};
+    static const char *const full[] = {TEN TEN TEN TEN "xy", TEN TEN,
+                                       TEN TEN "x", "x"};
+
+    (void)_;
+    assert_subtitles(tens, 7,
+                     "1\n00:00:00,000 --> 00:00:03,000\n" TEN " " TEN " " TEN
+                     "\n" TEN " " TEN " " TEN
+                     "\n\n2\n00:00:03,000 --> 00:00:03,500\n" TEN "\n\n");
+    assert_subtitles(full, 4,
+                     "1\n00:00:00,000 --> 00:00:01,500\n" TEN TEN TEN TEN
+                     "xy\n" TEN TEN " " TEN TEN
+                     "x\n\n2\n00:00:01,500 --> 00:00:02,000\nx\n\n");
+#undef TEN
+}
+
 static void test_a_format_that_does_not_fit_is_refused(void **_)
 {
     (void)_;
@@ -858,6 +903,7 @@ int main(void)
         cmocka_unit_test(test_ctm_has_the_words),
         cmocka_unit_test(test_stm_has_the_texts),
         cmocka_unit_test(test_subtitles_are_well_formed),
+        cmocka_unit_test(test_a_third_line_begins_a_subtitle),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_options_of_the_search_reach_it),
