@@ -9,6 +9,7 @@
 #include "tests/support/results.h"
 #include "tests/support/support.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <onnx.pb-c.h>
 #include <stdlib.h>
@@ -33,6 +34,10 @@ static const char with_groups[] =
 static const char gru_layers[] = "bgru:5,weight_dropout:0.3 gru:4 linear";
 static const char of_a_conformer[] =
     "linear:8 swish glu scale:0.5 depthwise:3,stride:2 attention:2 gelu linear";
+
+static const char pools[] =
+    "pool:3x3,stride:2x2 pool:2x2,mean branches( pool:all | pool:all,mean ) "
+    "linear";
 
 static bm_backend *host(void)
 {
@@ -525,6 +530,79 @@ static void test_every_layer_has_a_counterpart(void **_)
     }
 }
 
+/* Is `word` in the text up to `end`, and not a part of another word? */
+static bool has_word(const char *text, const char *end, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = strstr(text, word); at != NULL && at < end;
+         at = strstr(at + 1, word))
+        if (!isalpha((unsigned char)at[-1]) && !isalpha((unsigned char)at[n]))
+            return true;
+    return false;
+}
+
+/* Is an operator in the row of a layer of the page's first table, or in the words
+ * below the table, which are about all layers? */
+static bool page_has(const char *page, const char *layer, const char *op)
+{
+    const char *row = strstr(page, "| layer | operators |"), *end = NULL;
+    char name[64];
+
+    assert_non_null(row);
+    snprintf(name, sizeof name, "`%s`", layer);
+    for (; *row == '|'; row = end + 1) {
+        const char *cell = strchr(row + 1, '|');
+
+        end = strchr(row, '\n');
+        assert_true(cell != NULL && end != NULL && cell < end);
+        if (has_word(row, cell, name) && has_word(cell, end, op))
+            return true;
+    }
+    end = strstr(row, "tools/check_onnx");
+    assert_non_null(end);
+    return has_word(row, end, op);
+}
+
+/* The layer of a node "3.pool/MaxPool"; a group has the row of `residual`. */
+static const char *layer_of(const char *node)
+{
+    static char layer[40];
+    const char *from = strchr(node, '.');
+
+    if (from == NULL)
+        return "residual";
+    snprintf(layer, sizeof layer, "%.*s", (int)strcspn(from + 1, "/"),
+             from + 1);
+    return layer;
+}
+
+static void test_the_page_has_all_operators(void **_)
+{
+    static const char *const nets[] = {every_layer, with_groups, gru_layers,
+                                       of_a_conformer, pools};
+    size_t size = 0;
+    char *page = slurp(BMUF_EXPORT_PAGE, &size);
+
+    (void)_;
+    FOR_EACH (i, nets) {
+        Onnx__ModelProto *m = NULL;
+
+        write_model("net.safetensors", nets[i], settings);
+        assert_code(BMUF("export", "net.safetensors", "--onnx", "net.onnx"), 0);
+        m = read_graph("net.onnx");
+        for (size_t k = 0; k < m->graph->n_node; k++) {
+            const Onnx__NodeProto *node = m->graph->node[k];
+
+            if (!page_has(page, layer_of(node->name), node->op_type))
+                fail_msg("docs/export.md does not have %s of %s", node->op_type,
+                         node->name);
+        }
+        onnx__model_proto__free_unpacked(m, NULL);
+    }
+    free(page);
+}
+
 static void test_branches_meet_in_the_graph(void **_)
 {
     static const char *const nodes[] = {
@@ -909,6 +987,7 @@ int main(void)
         cmocka_unit_test(test_a_projection_goes_to_numpy_alone),
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
+        cmocka_unit_test(test_the_page_has_all_operators),
         cmocka_unit_test(test_branches_meet_in_the_graph),
         cmocka_unit_test(test_layers_of_a_conformer_are_nodes_and_arrays),
         cmocka_unit_test(test_a_layer_without_counterpart_is_refused_by_name),
