@@ -201,11 +201,11 @@ static int64_t steps(void *self, int worker)
     return steps_of(l, bm_reader_steps(l->reader, worker));
 }
 
-static bm_epoch_size epoch(void *self)
+static bm_epoch_size epoch(void *self, int64_t epoch)
 {
     const bm_learner *l = self;
 
-    return bm_reader_epoch(l->reader, l->at.epoch);
+    return bm_reader_epoch(l->reader, epoch);
 }
 
 bm_task bm_learner_task(bm_learner *l)

@@ -36,8 +36,8 @@ typedef struct bm_task {
     /* Mini-batches in the share of a worker hosted here. */
     int64_t (*steps)(void *self, int worker);
 
-    /* Of the epoch that `block` moved to last. */
-    bm_epoch_size (*epoch)(void *self);
+    /* Blocks and frames of an epoch. */
+    bm_epoch_size (*epoch)(void *self, int64_t epoch);
 
     /* [job] audit, see audit.h; NULL: none. Whether the block is audited, the
      * same on all ranks: then the task has the shares of the workers of

@@ -411,14 +411,20 @@ static bm_status next_block(bm_trainer *t, int64_t *steps)
     return BM_OK;
 }
 
+bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at)
+{
+    bm_epoch_size size = t->task.epoch(t->task.self, at.epoch);
+
+    return (bm_moment){
+        .workers = bm_block_workers(&t->block, at.epoch, t->workers),
+        .epochs = (double)at.epoch + (double)at.block / size.blocks,
+        .block_frames = size.frames / size.blocks};
+}
+
 /* Collective. Eta and zeta of the block. */
 static bm_status set_filter(bm_trainer *t)
 {
-    bm_epoch_size size = t->task.epoch(t->task.self);
-    bm_moment now = {
-        .workers = bm_block_workers(&t->block, t->at.epoch, t->workers),
-        .epochs = (double)t->at.epoch + (double)t->at.block / size.blocks,
-        .block_frames = size.frames / size.blocks};
+    bm_moment now = bm_trainer_moment(t, t->at);
 
     return bm_strategy_moment(t->strategy, &now);
 }

@@ -64,6 +64,9 @@ BM_CHECKED bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps,
 /* A local update of params->w. */
 void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);
 
+/* For whom and when the settings of a block are resolved. */
+bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at);
+
 /* Whether this block is audited; collective: its shares, each computed twice.
  * Fails with BM_ERR_DEVICE if two results differ. */
 bool bm_trainer_audited(const bm_trainer *t);

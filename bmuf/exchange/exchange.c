@@ -286,9 +286,10 @@ void bm_exchange_start_of(const bm_rule *r, size_t n, size_t learned,
                     y + learned);
 }
 
-bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule)
+bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule,
+                            const bm_filter *had)
 {
-    return e->ops->start != NULL ? e->ops->start(e, rule) : BM_OK;
+    return e->ops->start(e, rule, had);
 }
 
 bm_status bm_exchange_begin(bm_exchange *e, const float *x)

@@ -133,10 +133,14 @@ BM_CHECKED bm_status bm_exchange_products(bm_exchange *e, bm_products *out);
 float *bm_exchange_common(const bm_exchange *e);
 BM_CHECKED bm_status bm_exchange_allgather(bm_exchange *e);
 
-/* This rank's slice of it = the filter's start, from rule->model and
- * rule->delta, after these were read from a checkpoint. No-op with a code: the
- * common vector is a state then. */
-BM_CHECKED bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule);
+/*
+ * This rank's slice of it = the filter's start, from rule->model and
+ * rule->delta. had: the filter before this one; NULL: these were read from a
+ * checkpoint. With a code the common vector lacks what was not sent yet: it
+ * moves as far as the start does, and after a checkpoint it is a state.
+ */
+BM_CHECKED bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule,
+                                       const bm_filter *had);
 
 /* Collective. The common vector = x [n] on the backend, equal on all ranks. */
 BM_CHECKED bm_status bm_exchange_begin(bm_exchange *e, const float *x);

@@ -192,6 +192,31 @@ static void coded_fetch(bm_exchange *e, float *x)
     bm_coded_device_fetch(c->device, x);
 }
 
+/* Where the common vector is the start of `had`, it becomes that of the rule, bit
+ * for bit. */
+static bm_status coded_start(bm_exchange *e, const bm_rule *rule,
+                             const bm_filter *had)
+{
+    const bm_rule old = {.filter = had};
+    size_t at = e->slice.offset, count = e->slice.count;
+
+    if (had == NULL)
+        return BM_OK;
+    for (size_t i = 0; i < count; i += BM_SUM_CHUNK) {
+        size_t n = count - i < BM_SUM_CHUNK ? count - i : BM_SUM_CHUNK;
+        size_t learned = bm_learned(e->params, at + i, n);
+        float *x = e->common + at + i, from[BM_SUM_CHUNK], to[BM_SUM_CHUNK];
+
+        bm_exchange_start_of(&old, n, learned, rule->model + i, rule->delta + i,
+                             from);
+        bm_exchange_start_of(rule, n, learned, rule->model + i, rule->delta + i,
+                             to);
+        for (size_t j = 0; j < n; j++)
+            x[j] = to[j] - (from[j] - x[j]);
+    }
+    return BM_OK;
+}
+
 /* ---- states -------------------------------------------------------------- */
 
 static size_t coded_states(const bm_exchange *e)
@@ -241,6 +266,7 @@ const bm_exchange_ops bm_exchange_coded = {
     .allgather = coded_allgather,
     .gather = coded_gather,
     .fetch = coded_fetch,
+    .start = coded_start,
     .states = coded_states,
     .state = coded_state,
 };

@@ -263,10 +263,12 @@ static void host_fetch(bm_exchange *e, float *x)
     bm_exchange_host_fetch(e, e->common, x);
 }
 
-static bm_status host_start(bm_exchange *e, const bm_rule *rule)
+static bm_status host_start(bm_exchange *e, const bm_rule *rule,
+                            const bm_filter *had)
 {
     size_t at = e->slice.offset, n = e->slice.count;
 
+    (void)had;
     bm_exchange_start_of(rule, n, bm_learned(e->params, at, n), rule->model,
                          rule->delta, e->common + at);
     return BM_OK;

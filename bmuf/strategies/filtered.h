@@ -23,11 +23,11 @@ bm_status bm_filtered_open(bm_strategy *s);
 void bm_filtered_close(bm_strategy *s);
 bm_status bm_filtered_exchange(bm_strategy *s);
 size_t bm_filtered_state(bm_strategy *s, bm_state *out);
-bm_status bm_filtered_resume(bm_strategy *s);
+bm_status bm_filtered_start(bm_strategy *s, const bm_filter *had);
 
 #define BM_FILTERED                                                            \
     .per = BM_BLOCK, .open = bm_filtered_open, .close = bm_filtered_close,     \
     .exchange = bm_filtered_exchange, .state = bm_filtered_state,              \
-    .resume = bm_filtered_resume
+    .start = bm_filtered_start
 
 #endif

@@ -390,12 +390,14 @@ static size_t state(bm_strategy *s, bm_state *out)
     return n;
 }
 
-static bm_status resume(bm_strategy *s)
+/* The moment of the next block, which is the first one here, sets eta. */
+static bm_status resume(bm_strategy *s, const bm_moment *before)
 {
     fragments *f = s->self;
 
+    (void)before;
     for (size_t i = 0; i < f->n; i++)
-        BM_TRY(bm_strategy_resume(f->of[i].strategy));
+        BM_TRY(bm_strategy_resume(f->of[i].strategy, NULL));
     return BM_OK;
 }
 

@@ -43,10 +43,11 @@ static size_t base_of(const char *name)
 }
 
 /* What workers do between the exchanges of fragments counts from their last
- * ones, which a new run has not had. */
+ * ones, which a new run has not had. With a code it starts from the model. */
 static bool belongs_to_position(const char *name)
 {
-    static const char *const names[] = {"own", "seen", "rates", "told"};
+    static const char *const names[] = {"own", "seen", "rates", "told",
+                                        "common"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strlen(names[i]) == base_of(name) &&

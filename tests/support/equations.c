@@ -147,9 +147,10 @@ bool is_audited(void *self)
     return p->at.block % 2 == 1;
 }
 
-bm_epoch_size epoch_size(void *self)
+bm_epoch_size epoch_size(void *self, int64_t epoch)
 {
     (void)self;
+    (void)epoch;
     return (bm_epoch_size){BLOCKS, BLOCKS * 600.};
 }
 

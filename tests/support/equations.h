@@ -52,7 +52,7 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
                    double *samples);
 bm_status read_score(void *self, int worker, bm_score *out);
 int64_t count_steps(void *self, int worker);
-bm_epoch_size epoch_size(void *self); /* blocks of 600 frames */
+bm_epoch_size epoch_size(void *self, int64_t epoch); /* blocks of 600 frames */
 bool is_audited(void *self); /* with [job] audit: every second block is */
 
 /* States of one of these jobs, at most. */

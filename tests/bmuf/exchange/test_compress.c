@@ -40,7 +40,7 @@ static void test_a_warm_up_equals_ssgd(void **state)
     assert_memory_not_equal(&got, &expected, sizeof got);
 }
 
-/* fp32 changes no bits of any strategy. */
+/* fp32 changes no bits of any strategy, also where eta changes. */
 static void test_an_exact_code_changes_no_bits(void **state)
 {
     static const char *const all[][3] = {
@@ -50,6 +50,9 @@ static void test_an_exact_code_changes_no_bits(void **state)
         {"train.strategy=slowmo", "sgd.local_state=keep"},
         {"train.strategy=cntk"},
         {"train.strategy=bmuf", "block.warmup=2", "train.ema=0.9"},
+        {"train.strategy=bmuf", "bmuf.momentum=0.3@0 0.9@0.5 0.5@1"},
+        {"train.strategy=bmuf", "block.workers=1@0 5@1"},
+        {"train.strategy=bmuf", "bmuf.time_constant=2000"},
     };
     static result expected, got;
 

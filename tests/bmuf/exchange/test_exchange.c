@@ -234,6 +234,7 @@ static void restart(rig *r)
 {
     bm_state of[STATES];
     size_t n = bm_strategy_state(r->strategy, of);
+    const bm_moment before = {.workers = (int)r->strategy->job.workers};
     float *kept[STATES];
 
     for (size_t i = 0; i < n; i++) {
@@ -248,7 +249,7 @@ static void restart(rig *r)
                of[i].count);
         free(kept[i]);
     }
-    assert_ok(bm_strategy_resume(r->strategy));
+    assert_ok(bm_strategy_resume(r->strategy, &before));
 }
 
 static outcome *run(const job *j, const char *transport)

@@ -368,6 +368,43 @@ static void test_a_branch_is_resumed_without_the_run(void **state)
     assert_same_model("whole", "half");
 }
 
+/* The first block looks ahead along the Delta of the run. */
+static void test_a_branch_has_the_same_bits_with_an_exact_code(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "plain", 1, "train.from=base; train.epochs=1");
+    assert_ended(&p, 0);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        remove_run("exact");
+        train(&p, "exact", ranks,
+              "train.from=base; train.epochs=1; compress.code=fp32");
+        assert_ended(&p, 0);
+        assert_said(&p, "taken over from that run: delta");
+        assert_same_model("plain", "exact");
+    }
+}
+
+/* It starts from the model, not from what workers had of the start. */
+static void test_a_branch_of_a_coded_run_starts_from_the_model(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "coded", 1, "train.epochs=1; compress.code=fp32");
+    assert_ended(&p, 0);
+    train(&p, "from-coded", 1,
+          "train.from=coded; train.epochs=1; compress.code=fp32; "
+          "bmuf.momentum=0.2");
+    assert_ended(&p, 0);
+    assert_said(&p, "beginning anew: common");
+    train(&p, "from-coded-plain", 1,
+          "train.from=coded; train.epochs=1; bmuf.momentum=0.2");
+    assert_ended(&p, 0);
+    assert_same_model("from-coded", "from-coded-plain");
+}
+
 static void test_an_epoch_that_is_not_kept_is_an_error(void **state)
 {
     json_t *start = NULL;
@@ -518,6 +555,8 @@ int main(void)
         cmocka_unit_test(test_a_branch_takes_model_and_filter),
         cmocka_unit_test(test_a_branch_says_what_does_not_fit),
         cmocka_unit_test(test_a_branch_is_resumed_without_the_run),
+        cmocka_unit_test(test_a_branch_has_the_same_bits_with_an_exact_code),
+        cmocka_unit_test(test_a_branch_of_a_coded_run_starts_from_the_model),
         cmocka_unit_test(test_an_epoch_that_is_not_kept_is_an_error),
         cmocka_unit_test(test_explain_shows_where_a_run_starts),
         cmocka_unit_test(test_frozen_layers_keep_the_bits_of_the_model),

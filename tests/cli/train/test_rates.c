@@ -342,6 +342,29 @@ static void test_a_changing_run_is_resumed_with_the_same_bits(void **state)
     assert_same_model("changing", "before");
 }
 
+/* With an exact code it has the same bits; with any code it has them after a
+ * stop where eta changes, too. */
+static void test_a_changing_run_may_send_codes(void **state)
+{
+    program p;
+
+    (void)state;
+    train(&p, "exact", 2, CHANGING "train.epochs=3; compress.code=fp32");
+    assert_ended(&p, 0);
+    assert_same_model("changing", "exact");
+    train(&p, "rounded", 1, CHANGING "train.epochs=3; compress.code=int8");
+    assert_ended(&p, 0);
+    for (int epochs = 2; epochs <= 3; epochs++) {
+        char settings[200];
+
+        snprintf(settings, sizeof settings,
+                 CHANGING "train.epochs=%d; compress.code=int8", epochs);
+        train(&p, "stopped", epochs - 1, settings);
+        assert_ended(&p, 0);
+    }
+    assert_same_model("rounded", "stopped");
+}
+
 static void test_a_time_constant_gives_eta(void **state)
 {
     json_t *block = NULL, *start = NULL;
@@ -382,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_the_error_is_that_of_the_global_model),
         cmocka_unit_test(test_the_filter_and_blocks_change_as_set),
         cmocka_unit_test(test_a_changing_run_is_resumed_with_the_same_bits),
+        cmocka_unit_test(test_a_changing_run_may_send_codes),
         cmocka_unit_test(test_a_time_constant_gives_eta),
     };
 
