@@ -103,9 +103,13 @@ void bm_training_best_offer(bm_training *t, const char *data,
     char digest[BM_WEIGHTS_DIGEST];
     bm_status status = BM_OK;
 
-    if (!bm_training_first(t) || !better(&now, &t->best))
+    if (!bm_training_first(t))
         return;
     snprintf(now.data, sizeof now.data, "%s", data);
+    if (now.epoch == t->best.epoch && strcmp(now.data, t->best.data) == 0)
+        t->best_is_new = true; /* a kill came before its checkpoint */
+    if (!better(&now, &t->best))
+        return;
     bm_training_digest(t, digest);
     status = write_best(t, &now, digest);
     seconds = bm_clock() - since;

@@ -195,6 +195,27 @@ static void test_a_model_ahead_of_the_checkpoint_stays_right(void **_)
     }
 }
 
+/* Its epoch is trained again, and no model of it is better. */
+static void test_after_a_kill_the_best_epoch_has_a_checkpoint(void **_)
+{
+    json_t *best = last_event("kept", "best");
+    int blocks = 3 * (int)number(best, "epoch");
+
+    (void)_;
+    json_decref(best);
+    copy_run("kept", "pinned");
+    for (int block = blocks; block <= 21; block++)
+        assert_int_equal(unlink(checkpoint_of("pinned", block)), 0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "pinned", "--set", other,
+                     "--set", "train.epochs=7", "--set",
+                     "schedule.kind=constant", "--set", "train.rate=0.1",
+                     "--set", "train.checkpoint_every=0", "--set",
+                     "train.keep_best=yes"),
+                0);
+    assert_same_model("kept", "pinned");
+    assert_int_equal(access(checkpoint_of("pinned", blocks), F_OK), 0);
+}
+
 /* Without the file the best of the epochs that follow is kept. */
 static void test_a_lost_file_is_replaced(void **_)
 {
@@ -318,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_of_an_average_the_evaluated_model_is_kept),
         cmocka_unit_test(test_without_dev_there_is_no_best_model),
         cmocka_unit_test(test_a_model_ahead_of_the_checkpoint_stays_right),
+        cmocka_unit_test(test_after_a_kill_the_best_epoch_has_a_checkpoint),
         cmocka_unit_test(test_a_lost_file_is_replaced),
         cmocka_unit_test(test_a_killed_run_keeps_the_same_model),
         cmocka_unit_test(test_a_changed_dev_set_is_remarked),
