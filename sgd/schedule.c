@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 const bm_option bm_schedule_options[] = {
@@ -155,6 +156,11 @@ static bool improves(const bm_schedule *s, double error)
     return error - s->last <= -s->set.threshold * fabs(error);
 }
 
+static bool waited_enough(const bm_schedule *s)
+{
+    return s->set.stop_after > 0 && s->waited >= (double)s->set.stop_after;
+}
+
 bool bm_schedule_evaluated(bm_schedule *s, double error)
 {
     const kind *k = find(s->set.kind);
@@ -169,8 +175,15 @@ bool bm_schedule_evaluated(bm_schedule *s, double error)
         return false;
     s->waited = best ? 0 : s->waited + 1;
     ends = k->evaluated != NULL && k->evaluated(s, better);
-    return ends ||
-           (s->set.stop_after > 0 && s->waited >= (double)s->set.stop_after);
+    return ends || waited_enough(s);
+}
+
+void bm_schedule_explain(const bm_schedule *s, char *out, size_t room)
+{
+    if (waited_enough(s))
+        snprintf(out, room, "schedule.stop_after = %ld", s->set.stop_after);
+    else
+        snprintf(out, room, "schedule.least = %g", s->set.least);
 }
 
 bool bm_schedule_spans_run(const bm_schedule_settings *set)

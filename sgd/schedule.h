@@ -76,6 +76,10 @@ double bm_schedule_rate(const bm_schedule *s, double epochs);
  * improvement and is not kept as `last`. */
 bool bm_schedule_evaluated(bm_schedule *s, double error);
 
+/* Writes the setting by which bm_schedule_evaluated has returned true, such as
+ * "schedule.stop_after = 3". */
+void bm_schedule_explain(const bm_schedule *s, char *out, size_t room);
+
 /* Does the rate of this kind depend on the epochs of the whole run? */
 bool bm_schedule_spans_run(const bm_schedule_settings *set);
 

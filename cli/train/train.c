@@ -193,6 +193,26 @@ static bool over(const bm_training *t)
     return t->ended || t->epochs >= t->n_epochs;
 }
 
+/* The run was over before this job. */
+static void log_over(const bm_training *t)
+{
+    const char *run = t->run->directory;
+    char why[60];
+
+    bm_schedule_explain(&t->schedule, why, sizeof why);
+    if (t->ended)
+        bm_log(BM_NOTE,
+               "%s is complete, nothing to train: the schedule ended it (%s); "
+               "to go on with another schedule, train with --from %s and "
+               "another --out",
+               run, why, run);
+    else
+        bm_log(BM_NOTE,
+               "%s is complete, nothing to train; to continue it, increase "
+               "train.epochs",
+               run);
+}
+
 /* Done for this time: --until. */
 static bool enough(const bm_training *t)
 {
@@ -320,10 +340,7 @@ static bm_status work(bm_training *t)
                     "another --out to train so few",
                     t->n_epochs, (long long)t->epochs));
     if (over(t))
-        bm_log(BM_NOTE,
-               "%s is complete, nothing to train; to continue it, increase "
-               "train.epochs",
-               t->run->directory);
+        log_over(t);
     BM_TRY(bm_run_begin(t->run, t->comm, t->config));
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,

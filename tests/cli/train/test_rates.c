@@ -122,6 +122,22 @@ static void assert_reason(const char *run, const char *reason, int epochs)
     json_decref(end);
 }
 
+/* More epochs do not continue a run that its schedule ended. */
+static void assert_over(const char *run, const rule *r, const char *why)
+{
+    char settings[512], said[100];
+    int blocks = events(run, "block");
+    program p;
+
+    write_settings(r, 500, settings);
+    train(&p, run, 1, settings);
+    assert_ended(&p, 0);
+    snprintf(said, sizeof said, "the schedule ended it (%s)", why);
+    assert_said(&p, said);
+    assert_not_said(&p, "increase train.epochs");
+    assert_int_equal(events(run, "block"), blocks);
+}
+
 /* The state is kept when a finished run is continued on other ranks. */
 static void test_newbob_follows_the_errors_until_it_ends(void **state)
 {
@@ -141,6 +157,7 @@ static void test_newbob_follows_the_errors_until_it_ends(void **state)
     c = follow("newbob", &newbob);
     assert_true(c.factor < newbob.least);
     assert_true(c.improvements > 1 && c.decays == 5); /* 0.6^5 < 0.1 */
+    assert_over("newbob", &newbob, "schedule.least = 0.1");
     assert_reason("newbob", "converged", events("newbob", "eval"));
     assert_printed(&p, "(ended by the schedule)");
     snprintf(words, sizeof words, "dev LER   %.2f %%, best %.2f %%",
@@ -208,6 +225,7 @@ static void test_early_stopping_counts_across_a_restart(void **state)
     follow("early", &noam);
     epochs = evaluations_until_stop("early");
     assert_reason("early", "converged", epochs);
+    assert_over("early", &noam, "schedule.stop_after = 3");
     for (int n = epochs - 1, k = 0; k < 2; n = 400, k++) {
         write_settings(&noam, n, settings);
         train(&p, "again", 1, settings);
