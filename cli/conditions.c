@@ -65,7 +65,7 @@ static const struct condition {
     {"sgd.nesterov", "sgd.update = momentum,muon"},
     {"sgd.beta1", "sgd.update = adamw"},
     {"sgd.beta2 sgd.epsilon", "sgd.update = adamw,rmsprop"},
-    {"sgd.local_state", PER_BLOCK},
+    {"sgd.local_state", PER_BLOCK " or asgd.update = local"},
     {"schedule.kind schedule.warmup schedule.stop_after", ""},
     {"schedule.decay", "schedule.kind = exponential,newbob"},
     {"schedule.threshold schedule.patience schedule.least",

@@ -90,7 +90,7 @@ void bm_clock_check(const bm_config *config, bm_faults *faults)
                         "clock.times = %s: not all of these are positive "
                         "numbers of seconds",
                         set.times);
-    else if (n == 0 || (job.workers > 1 && !are_enough(n, job.workers)))
+    else if (!are_enough(n, job.workers))
         bm_config_fault(faults, config, "clock", "times",
                         "clock.times has %d numbers for job.workers = %ld; "
                         "give one for each worker, or one for all",

@@ -179,6 +179,9 @@ static void test_conflicting_settings_are_rejected(void **_)
                       "train.strategy=asgd", "--set", "clock.kind=real",
                       "--set", "clock.shards=3"),
                  78, "clock.shards = 3", "set at most 2, or 0");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "train.strategy=easgd",
+                      "--set", "job.workers=1", "--set", "clock.times=1 2"),
+                 78, "clock.times has 2 numbers for job.workers = 1");
 }
 
 static void test_conflicting_server_settings_are_rejected(void **_)
@@ -293,6 +296,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "asgd.scaling = power"},
         {"train.strategy=ssgd", "sgd.local_state=keep",
          "sgd.local_state = keep", "train.strategy per block"},
+        {"train.strategy=asgd", "sgd.local_state=keep",
+         "sgd.local_state = keep", "or asgd.update = local only"},
         {"batch.order=sorted", "batch.buckets=3", "batch.buckets = 3",
          "batch.order = random"},
         {"model.loss=cross_entropy", "model.infeasible=zero",
@@ -346,6 +351,7 @@ static void test_settings_that_count_are_not_warned_of(void **_)
         {"train.strategy=diloco", "sgd.update=adamw", "sgd.beta1=0.8"},
         {"compress.code=topk", "compress.share=0.2"},
         {"train.strategy=average", "bmuf.momentum=auto", "sgd.beta1=0.9"},
+        {"train.strategy=asgd", "asgd.update=local", "sgd.local_state=keep"},
     };
 
     (void)_;
