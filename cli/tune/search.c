@@ -33,6 +33,7 @@ struct bm_search {
     double now, spent; /* in epochs */
     uint64_t drawn;    /* points taken from the sequence */
     bool none_left;    /* no new point is to be had */
+    bool over;         /* a job did not fit into the budget */
     double golden[BM_GAUSS_AXES], shift[BM_GAUSS_AXES];
 };
 
@@ -385,20 +386,21 @@ static double cost(const bm_search *s, const double *x, int rung)
     return (double)(s->space.epochs(s->space.self, x, rung) - before);
 }
 
-static bool hand_out(bm_search *s, size_t i, int rung, bm_search_job *out)
+/* Whether the budget has room for the job; then it takes its part. */
+static bool hand_out(bm_search *s, bm_search_job job)
 {
-    double epochs = cost(s, bm_search_point(s, i), rung);
+    trial *t = &s->trials[job.trial];
+    double epochs = cost(s, bm_search_point(s, job.trial), job.rung);
+    double spent = s->spent + (t->origin == BM_ORIGIN_GIVEN ? 0 : epochs);
 
-    s->trials[i].rung = rung;
-    s->trials[i].end = s->now + epochs;
-    s->spent += epochs;
-    *out = (bm_search_job){i, rung};
+    if (spent > s->set.epochs)
+        return false;
+    t->rung = job.rung;
+    t->end = s->now + epochs;
+    s->spent = spent;
+    if (job.trial == s->n) /* a new one */
+        s->n++;
     return true;
-}
-
-static bool affordable(const bm_search *s, const double *x, int rung)
-{
-    return s->spent + cost(s, x, rung) <= s->set.epochs;
 }
 
 /* The place of a trial among the results of a rung, from 0. */
@@ -423,11 +425,10 @@ static bool promotable(const bm_search *s, size_t i, int rung)
         return false;
     for (size_t k = 0; k < s->n; k++)
         ended += s->trials[k].known > rung;
-    return place(s, i, rung) < ended / (size_t)s->set.reduction &&
-           affordable(s, bm_search_point(s, i), rung + 1);
+    return place(s, i, rung) < ended / (size_t)s->set.reduction;
 }
 
-/* The best trial that may go on, from the highest rung that has one. */
+/* *out: the best trial that may go on, from the highest rung that has one. */
 static bool promote(bm_search *s, bm_search_job *out)
 {
     for (int rung = s->set.rungs - 2; rung >= 0; rung--) {
@@ -438,29 +439,42 @@ static bool promote(bm_search *s, bm_search_job *out)
                 (best == s->n ||
                  s->trials[i].score[rung] < s->trials[best].score[rung]))
                 best = i;
-        if (best < s->n)
-            return hand_out(s, best, rung + 1, out);
+        if (best == s->n)
+            continue;
+        *out = (bm_search_job){best, rung + 1};
+        return true;
     }
     return false;
 }
 
-static bm_status begin(bm_search *s, bm_search_job *out, bool *done)
+/* *out: a new trial, which has not begun yet. */
+static bm_status propose_trial(bm_search *s, bm_search_job *out, bool *found)
 {
     trial t = {0};
 
-    *done = false;
+    *found = false;
     if (s->none_left || s->n >= s->set.trials)
         return BM_OK;
     BM_TRY(make_room(s));
-    BM_TRY(propose(s, s->points + s->n * s->set.axes, &t.origin, done));
-    s->none_left = !*done || !affordable(s, s->points + s->n * s->set.axes, 0);
-    *done = !s->none_left;
-    if (s->none_left)
-        return BM_OK;
+    BM_TRY(propose(s, s->points + s->n * s->set.axes, &t.origin, found));
+    s->none_left = !*found;
     for (int k = 0; k < BM_SEARCH_RUNGS; k++)
         t.score[k] = NAN;
     s->trials[s->n] = t;
-    (void)hand_out(s, s->n++, 0, out);
+    *out = (bm_search_job){s->n, 0};
+    return BM_OK;
+}
+
+/* The next job, whatever is left of the budget: else a search with a larger one
+ * would go another way. If it does not fit, there are no more. */
+static bm_status begin(bm_search *s, bm_search_job *out, bool *begun)
+{
+    bool found = promote(s, out);
+
+    if (!found)
+        BM_TRY(propose_trial(s, out, &found));
+    *begun = found && hand_out(s, *out);
+    s->over = found && !*begun;
     return BM_OK;
 }
 
@@ -485,7 +499,7 @@ static size_t next_to_end(const bm_search *s, int *running)
 bm_status bm_search_next(bm_search *s, bm_search_job *out,
                          bm_search_state *state)
 {
-    bool done = false;
+    bool begun = false;
 
     for (;;) {
         int running = 0;
@@ -493,11 +507,9 @@ bm_status bm_search_next(bm_search *s, bm_search_job *out,
         trial *t = NULL;
 
         *state = BM_SEARCH_JOB;
-        if (running < s->set.slots) {
-            if (promote(s, out))
-                return BM_OK;
-            BM_TRY(begin(s, out, &done));
-            if (done)
+        if (!s->over && running < s->set.slots) {
+            BM_TRY(begin(s, out, &begun));
+            if (begun)
                 return BM_OK;
         }
         *state = BM_SEARCH_END;

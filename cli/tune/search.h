@@ -35,14 +35,16 @@ enum { BM_SEARCH_RUNGS = 6, BM_SEARCH_AXES = BM_GAUSS_AXES - 1 }; /* the most */
 typedef struct bm_search_settings {
     uint64_t seed;
     size_t axes;         /* d, at most BM_SEARCH_AXES */
-    const double *given; /* [d], the point of the first trial; NULL: none */
+    const double *given; /* [d], the point of the first trial, which is trained
+                            anyway and takes no budget; NULL: none */
     bool given_apart;    /* that trial is not at this point in truth: the model
                             leaves its results out */
     int rungs;
     int reduction; /* 2 or more */
     int slots;
     bool model;    /* else all points come from the sequence */
-    double epochs; /* budget, of all jobs together */
+    double epochs; /* budget of all jobs; decides only where the search ends, so
+                      that a larger one continues it */
     size_t trials; /* the most */
 } bm_search_settings;
 
@@ -112,7 +114,7 @@ int bm_search_rung(const bm_search *s, size_t trial);
  * bm_gauss_free. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_search_model(const bm_search *s, bm_gauss **out);
 
-/* Epochs of the jobs that were handed out. */
+/* Epochs of the budget that the jobs handed out so far take. */
 double bm_search_spent(const bm_search *s);
 
 /* Trials by merit: by the last rung they have reached, then by its score.

@@ -134,9 +134,10 @@ typedef struct work {
 /* The part of the budget that is used, of whichever runs out first. */
 static double used(const bm_tuning *t)
 {
-    double part = t->search == NULL
-                      ? 0
-                      : bm_search_spent(t->search) / (double)t->set.epochs;
+    double given = (double)(t->set.seeds * t->epochs);
+    double part = t->search == NULL ? 0
+                                    : (given + bm_search_spent(t->search)) /
+                                          (double)t->set.epochs;
 
     if (t->set.trials > 0)
         part = fmax(part, (double)t->n_trials / (double)t->set.trials);
@@ -383,20 +384,17 @@ static void tell_repeat(void *self, const bm_tune_result *r)
     (void)r;
 }
 
-/* The repeats take their part of the budget. A finalist may have to be trained
- * to its end first. */
-static double search_budget(const bm_tuning *t)
+/* Runs to the end: the given configuration and the finalists, with all seeds. A
+ * finalist may be one that the search has hardly trained. */
+static long repeated_runs(const bm_tuning *t)
 {
-    double reserve = (double)((t->set.finalists + 1) * t->set.seeds - 1);
-
-    return fmax((double)t->set.epochs - reserve * (double)t->epochs,
-                (double)t->epochs);
+    return (t->set.finalists + 1) * t->set.seeds;
 }
 
-/* A budget that the runs with several seeds take leaves nothing to search. */
+/* A budget that these runs take leaves nothing to search. */
 static bm_status check_budget(const bm_tuning *t)
 {
-    long runs = (t->set.finalists + 1) * t->set.seeds;
+    long runs = repeated_runs(t);
 
     if (t->set.epochs < t->epochs)
         return BM_FAIL(BM_ERR_CONFIG,
@@ -426,7 +424,8 @@ static bm_status open_search(bm_tuning *t)
         .reduction = (int)t->set.reduction,
         .slots = (int)t->set.ahead,
         .model = t->set.model,
-        .epochs = search_budget(t),
+        .epochs =
+            fmax((double)(t->set.epochs - repeated_runs(t) * t->epochs), 0),
         .trials = t->set.trials > 0 ? (size_t)t->set.trials : SIZE_MAX};
 
     bm_space_given(&t->space, given);

@@ -255,6 +255,89 @@ static void test_rungs_are_made_comparable(void **_)
     bm_search_free(s);
 }
 
+/* Rungs of 3, 9 and 27 epochs. */
+static long thirds(void *self, const double *x, int rung)
+{
+    return 3 * powers(self, x, rung);
+}
+
+/* The jobs of a search, in order, and the points of their trials. */
+typedef struct handed {
+    bm_search_job job[200];
+    double x[200];
+    size_t n;
+    double spent;
+} handed;
+
+/* Of two trials side by side, with the results of like_speech. */
+static void hand_out_all(double epochs, handed *out)
+{
+    double given = 0.5;
+    bm_search_settings settings = {.seed = 1,
+                                   .axes = 1,
+                                   .given = &given,
+                                   .rungs = 3,
+                                   .reduction = 3,
+                                   .slots = 2,
+                                   .model = true,
+                                   .epochs = epochs,
+                                   .trials = SIZE_MAX};
+    bm_search_state state = BM_SEARCH_JOB;
+    bm_search *s = NULL;
+    bm_search_job job = {0};
+
+    *out = (handed){0};
+    assert_ok(
+        bm_search_new(&s, &settings, (bm_search_space){NULL, thirds, any}));
+    for (;;) {
+        assert_ok(bm_search_next(s, &job, &state));
+        if (state != BM_SEARCH_JOB)
+            break;
+        assert_true(out->n < 200);
+        out->job[out->n] = job;
+        out->x[out->n] = *bm_search_point(s, job.trial);
+        bm_search_tell(s, job, like_speech(out->x[out->n++], job.rung));
+    }
+    assert_int_equal(state, BM_SEARCH_END);
+    out->spent = bm_search_spent(s);
+    bm_search_free(s);
+}
+
+/* A rung takes 3, 6 and 18 epochs. The given trial, number 0, is trained anyway
+ * and takes none of the budget. */
+static double price(bm_search_job job)
+{
+    static const double epochs[] = {3, 6, 18};
+
+    return job.trial == 0 ? 0 : epochs[job.rung];
+}
+
+/* A larger budget begins with the jobs of a smaller one, and any budget ends
+ * before the first job that it cannot pay: so a finished search can go on. */
+static void test_a_larger_budget_continues_a_smaller_one(void **_)
+{
+    enum { MOST = 240 };
+    handed whole, part;
+
+    (void)_;
+    hand_out_all(MOST, &whole);
+    assert_true(whole.n > 30);
+    for (int epochs = 0; epochs < MOST - 18; epochs += 5) {
+        double spent = 0;
+
+        hand_out_all(epochs, &part);
+        assert_true(part.n < whole.n);
+        for (size_t i = 0; i < part.n; i++) {
+            assert_int_equal(part.job[i].trial, whole.job[i].trial);
+            assert_int_equal(part.job[i].rung, whole.job[i].rung);
+            assert_true(part.x[i] == whole.x[i]);
+            spent += price(part.job[i]);
+        }
+        assert_true(part.spent == spent && spent <= epochs);
+        assert_true(spent + price(whole.job[part.n]) > epochs);
+    }
+}
+
 static void test_a_failed_trial_is_never_promoted(void **_)
 {
     bm_search_settings settings = {.seed = 1,
@@ -544,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_one_of_three_is_promoted),
         cmocka_unit_test(test_a_trial_apart_is_left_out_of_the_model),
         cmocka_unit_test(test_rungs_are_made_comparable),
+        cmocka_unit_test(test_a_larger_budget_continues_a_smaller_one),
         cmocka_unit_test(test_a_failed_trial_is_never_promoted),
         cmocka_unit_test(test_a_space_without_points_ends_the_search),
         cmocka_unit_test(test_decisions_do_not_depend_on_the_order_of_ends),
