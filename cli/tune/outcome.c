@@ -112,6 +112,7 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
     double sum = 0;
 
     f->n = 0;
+    f->value = NAN;
     for (int pass = 0; pass < 2; pass++)
         for (long k = 0; k < t->set.seeds; k++) {
             bm_tune_job job = {f->trial, (int)t->set.rungs - 1, k};
@@ -131,14 +132,17 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
         }
 }
 
-/* One whose seeds do not all have a value comes behind those that have. */
+/* One whose seeds do not all have a value comes behind those that have. Of equal
+ * ones the given configuration is the best. */
 static int by_value(const void *a, const void *b)
 {
     const bm_finalist *x = a, *y = b;
 
     if (x->n != y->n)
         return x->n < y->n ? 1 : -1;
-    return (x->value > y->value) - (x->value < y->value);
+    if (x->value < y->value || x->value > y->value)
+        return x->value < y->value ? -1 : 1;
+    return (x->trial > y->trial) - (x->trial < y->trial);
 }
 
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
@@ -153,8 +157,9 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         double half =
             student(freedom) * sqrt(squares / (double)(freedom * list[i].n));
+        double low = list[i].value - half;
 
-        list[i].low = isnan(half) ? NAN : fmax(list[i].value - half, 0);
+        list[i].low = isnan(low) ? NAN : fmax(low, 0);
         list[i].high = list[i].value + half;
     }
     qsort(list, n, sizeof *list, by_value);

@@ -40,10 +40,12 @@ static void draw_progress(const bm_tuning *t, FILE *f)
 
     for (size_t i = 0; x != NULL && y != NULL && i < t->n_results; i++) {
         const bm_tune_result *r = &t->results[i];
-        long before = r->job.rung > 0 && r->job.seed == 0
-                          ? bm_trial_epochs(t, r->job.trial, r->job.rung - 1)
-                          : 0;
+        long before = 0;
 
+        if (r->job.trial >= t->n_trials) /* of a larger budget */
+            continue;
+        if (r->job.rung > 0 && r->job.seed == 0)
+            before = bm_trial_epochs(t, r->job.trial, r->job.rung - 1);
         epochs +=
             (double)(bm_trial_epochs(t, r->job.trial, r->job.rung) - before);
         if (r->job.rung != t->set.rungs - 1 || isnan(bm_result_value(t, r)))
@@ -253,6 +255,15 @@ static void describe_settings(const bm_tuning *t, size_t trial,
     bm_report_page_words(f, "%s: %s", name, settings);
 }
 
+static void text_of(const bm_tuning *t, double value, const char *unknown,
+                    char out[32])
+{
+    if (isnan(value))
+        snprintf(out, 32, "%s", unknown);
+    else
+        bm_value_text(t, value, out);
+}
+
 static void list_finalists(const bm_tuning *t, const bm_finalist *list,
                            size_t n, FILE *f)
 {
@@ -263,9 +274,10 @@ static void list_finalists(const bm_tuning *t, const bm_finalist *list,
     bm_report_table_begin(f, head, 5);
     for (size_t i = 0; i < n; i++) {
         bm_trial_name((bm_tune_job){.trial = list[i].trial}, name);
-        bm_value_text(t, list[i].value, number[0]);
-        bm_value_text(t, list[i].low, number[1]);
-        bm_value_text(t, list[i].high, number[2]);
+        text_of(t, list[i].value, t->set.target > 0 ? "not reached" : "failed",
+                number[0]);
+        text_of(t, list[i].low, "", number[1]);
+        text_of(t, list[i].high, "", number[2]);
         snprintf(number[3], 32, "%zu", list[i].n);
         bm_report_table_row(f,
                             (const char *const[]){name, number[0], number[1],

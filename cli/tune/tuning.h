@@ -160,8 +160,8 @@ void bm_value_text(const bm_tuning *t, double value, char out[32]);
 /* A finalist: its value over the seeds, with a 95 % interval. */
 typedef struct bm_finalist {
     size_t trial;
-    size_t n; /* seeds with a value */
-    double value, low, high;
+    size_t n;                /* seeds with a value */
+    double value, low, high; /* NAN: not known, from too few seeds */
 } bm_finalist;
 
 /* The trials to compare at the end; out [tune.finalists + 1]: the given one

@@ -2,6 +2,7 @@
  * bmuf tune as users start it: the same trials however many run at a time, and
  * after it was stopped or killed; what it leaves; what it refuses.
  */
+#include "cli/tune/tuning.h"
 #include "core/file.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -10,6 +11,7 @@
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -359,6 +361,25 @@ static void test_the_time_to_a_target(void **_)
     assert_int_not_equal(access(in_folder("x"), F_OK), 0); /* nothing began */
 }
 
+/* With such rates trials learn nothing: the first model has more than 99 % errors.
+ * The given configuration comes to the target. */
+static void test_a_finalist_without_a_value_has_none_on_the_page(void **_)
+{
+    char *page = NULL;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "still", "--trials", "2",
+                "--target", "99", "--network", "10gbe", "--set",
+                "tune.step_ms=1", "--over", "train.rate=1e-9..1e-8");
+    assert_ended(&p, 0);
+    assert_printed(&p, "t001   no seed reached it\n");
+    page = read_whole("still", "report.html");
+    assert_says(page, "<td>t001</td><td>not reached</td><td></td><td></td>"
+                      "<td>0</td>");
+    free(page);
+}
+
 static void test_a_target_that_no_trial_reaches(void **_)
 {
     program p;
@@ -396,6 +417,103 @@ static void test_a_budget_that_is_too_small(void **_)
     assert_not_said(&p, "nothing to search");
 }
 
+/* Epochs of all runs of a search, each with an evaluation. */
+static int trained(const char *directory)
+{
+    char run[64], path[80];
+    int epochs = 0;
+
+    for (int i = 0;; i++) {
+        snprintf(run, sizeof run, "%s/trials/t%03d", directory, i);
+        snprintf(path, sizeof path, "%s/journal.jsonl", run);
+        if (access(in_folder(path), F_OK) != 0)
+            return epochs;
+        epochs += events(run, "eval");
+    }
+}
+
+static void assert_same_file(const char *a, const char *b, const char *name)
+{
+    char *texts[] = {read_whole(a, name), read_whole(b, name)};
+
+    assert_string_equal(texts[0], texts[1]);
+    free(texts[0]);
+    free(texts[1]);
+}
+
+#define SPEND(p, out, budget)                                                  \
+    RUN_PROGRAM(p, "tune", "tune.ini", "--out", out, "--epochs", budget,       \
+                "--set", "train.epochs=27", "--set", "train.rate=0.1",         \
+                "--set", "tune.rungs=3", "--set", "tune.ahead=2", "--set",     \
+                "tune.seeds=1")
+
+/* The trials of a search that had the larger budget from the start. */
+static void test_a_larger_budget_continues_a_finished_search(void **_)
+{
+    program p;
+
+    (void)_;
+    SPEND(&p, "spent", "69");
+    assert_ended(&p, 0);
+    assert_in_range(trained("spent"), 27 + 1, 69);
+    SPEND(&p, "spent", "120");
+    assert_ended(&p, 0);
+    SPEND(&p, "anew", "120");
+    assert_ended(&p, 0);
+    assert_in_range(trained("anew"), 69 + 1, 120);
+    for (int i = 0;; i++) {
+        char name[32], path[64];
+
+        snprintf(name, sizeof name, "trials/t%03d.ini", i);
+        snprintf(path, sizeof path, "anew/%s", name);
+        if (access(in_folder(path), F_OK) != 0)
+            break;
+        assert_same_file("spent", "anew", name);
+    }
+    assert_same_file("spent", "anew", "best.ini");
+
+    /* And a smaller one repeats a part. */
+    SPEND(&p, "spent", "69");
+    assert_ended(&p, 0);
+    assert_not_said(&p, "label errors on dev");
+}
+
+/* A result of a last rung with these errors. */
+#define RESULT(of, with, errors)                                               \
+    {                                                                          \
+        .job = {.trial = (of), .rung = 1, .seed = (with)}, .ler = (errors)     \
+    }
+
+/* Trial 0 is best.ini unless another one is better. Of a trial of which no seed
+ * has a value nothing is known. */
+static void test_finalists_are_judged_by_their_means(void **_)
+{
+    bm_tune_result results[] = {RESULT(0, 0, 0.25), RESULT(0, 1, 0.5),
+                                RESULT(3, 0, 0.5),  RESULT(3, 1, 0.25),
+                                RESULT(5, 0, NAN),  RESULT(5, 1, NAN)};
+    bm_tuning t = {.set = {.rungs = 2, .seeds = 2},
+                   .results = results,
+                   .n_results = sizeof results / sizeof *results};
+    bm_finalist list[] = {{.trial = 3}, {.trial = 5}, {.trial = 0}};
+
+    (void)_;
+    bm_finalists_judge(&t, list, 3);
+    assert_int_equal(list[0].trial, 0);
+    assert_int_equal(list[1].trial, 3);
+    assert_int_equal(list[2].trial, 5);
+    /* Four squares of 0.125 and two degrees of freedom: a deviation of
+     * sqrt(0.03125), of the mean of two 0.125. */
+    assert_true(fabs(list[0].high - (0.375 + 4.303 * 0.125)) < 1e-9);
+    assert_true(list[0].low == 0);
+    assert_int_equal(list[2].n, 0);
+    assert_true(isnan(list[2].value));
+    assert_true(isnan(list[2].low) && isnan(list[2].high));
+
+    results[2].ler = 0.4; /* of trial 3 */
+    bm_finalists_judge(&t, list, 3);
+    assert_int_equal(list[0].trial, 3);
+}
+
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
 static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
 {
@@ -424,8 +542,11 @@ int main(void)
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
+        cmocka_unit_test(test_a_finalist_without_a_value_has_none_on_the_page),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
         cmocka_unit_test(test_a_budget_that_is_too_small),
+        cmocka_unit_test(test_a_larger_budget_continues_a_finished_search),
+        cmocka_unit_test(test_finalists_are_judged_by_their_means),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
     };
 
