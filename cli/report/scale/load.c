@@ -68,10 +68,11 @@ static bm_status count_layers(const char *net, double *out)
 }
 
 /* The relative deviation of one step, from that of blocks: if steps vary
- * independently, the mean of s steps varies sqrt(s) less. */
-static double variation(const tally *t, double steps)
+ * independently, the mean of s steps varies sqrt(s) less. It is a mean over the
+ * steps of all workers of rank 0. */
+static double variation(const tally *t)
 {
-    double mean = t->sum / t->blocks;
+    double mean = t->sum / t->blocks, steps = t->batches / t->blocks;
     double square = t->squares / t->blocks - mean * mean;
 
     return t->blocks > 1 ? sqrt(fmax(square, 0) * steps) / mean : 0;
@@ -102,7 +103,7 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
                      .quantise_rate = QUANTISE_RATE,
                      .step_s = t->compute / t->batches,
                      .backward_s = t->backward / t->batches,
-                     .variation = variation(t, steps),
+                     .variation = variation(t),
                      .block_steps = steps,
                      .read_s = t->stall > 0.01 * t->compute
                                    ? (t->compute + t->stall) / t->batches

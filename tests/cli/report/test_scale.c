@@ -55,6 +55,28 @@ static void test_forecast_follows_from_journal_and_network(void **_)
     assert_says(o.out, "\n64 ");
 }
 
+/* Rank 0 trains two of four workers, so that its mean step is one of 20 of 40
+ * mini-batches. Means of 95 and 105 ms deviate by 5 %, steps by sqrt(20) times
+ * that; a worker has 10 steps in a block. */
+#define PART(seconds)                                                          \
+    "{\"event\":\"block\",\"frames\":4000,\"batches\":40,\"seconds\":1.1,"     \
+    "\"compute_s\":" seconds ",\"backward_s\":0.5,\"stall_s\":0}\n"
+static void test_the_variation_is_that_of_a_step_of_rank_0(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl",
+               "{\"event\":\"start\",\"workers\":4,\"ranks\":2,\"strategy\":"
+               "\"bmuf\",\"net\":\"linear\",\"weights\":9}\n" PART("9")
+                   PART("1.9") PART("2.1"));
+    o = BMUF("scale", ".");
+    assert_code(o, 0);
+    assert_says(o.out, "step of a worker  100 ms for 100 frames");
+    assert_says(o.out, "variation         22.4 % of a step");
+    assert_says(o.out, "every 10.0 steps");
+}
+
 /* 65536 times 65536 is no int: the dots stop at the last number. */
 static void test_large_numbers_of_workers_are_forecast(void **_)
 {
@@ -187,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
+        cmocka_unit_test(test_the_variation_is_that_of_a_step_of_rank_0),
         cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
         cmocka_unit_test(test_chart_has_two_lines_per_method_and_the_ideal),
         cmocka_unit_test(test_sums_are_compared_on_two_levels),
