@@ -76,13 +76,14 @@ static bm_status add_device(bm_config *then)
 
 /* cosine and onecycle end at the last epoch: with another one, the resumed run
  * differs from one that had it from the start. */
-static void warn_of_change(const bm_config *now, const char *key,
-                           const char *was, const char *is)
+static void warn_of_change(const bm_config *now, const char *section,
+                           const char *key, const char *was, const char *is)
 {
     bm_schedule_settings schedule = {0};
 
     bm_config_peek(now, "schedule", bm_schedule_options, &schedule);
-    if (strcmp(key, "epochs") == 0 && bm_schedule_spans_run(&schedule))
+    if (strcmp(section, "train") == 0 && strcmp(key, "epochs") == 0 &&
+        bm_schedule_spans_run(&schedule))
         bm_log(BM_WARNING,
                "train.epochs was %s, now %s: the learning rate jumps to the "
                "%s of the new length; train anew for the model of a run "
@@ -107,7 +108,7 @@ static void take(void *self, const char *section, const bm_option *o,
         return;
     if (may_change(section, o->key)) {
         if (c->warns)
-            warn_of_change(c->now, o->key, was, is);
+            warn_of_change(c->now, section, o->key, was, is);
         return;
     }
     c->differing++;

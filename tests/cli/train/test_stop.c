@@ -365,6 +365,10 @@ static void test_more_epochs_continue_a_finished_run(void **state)
     train(&p, "cosine", 1, "train.epochs=3; schedule.kind=cosine");
     assert_ended(&p, 0);
     assert_said(&p, "train.epochs was 2, now 3: the learning rate jumps");
+    train(&p, "cosine", 1,
+          "train.epochs=3; schedule.kind=cosine; tune.epochs=9");
+    assert_ended(&p, 0);
+    assert_not_said(&p, "learning rate jumps");
 }
 
 static void test_changed_settings_are_rejected_by_name(void **state)
