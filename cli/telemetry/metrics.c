@@ -240,16 +240,15 @@ static int state_of(const char *reason)
 
 static void update(bm_metrics *m, const char *event, const bm_field *fields)
 {
-    double per_epoch = bm_field_number(fields, "blocks_per_epoch");
-
     if (strcmp(event, "start") == 0) {
         m->wanted = bm_field_number(fields, "epochs");
         m->blocks = bm_field_number(fields, "blocks");
-        m->epochs = m->blocks / per_epoch;
+        m->epochs = bm_field_number(fields, "epochs_done");
     } else if (strcmp(event, "block") == 0) {
         m->blocks++;
         m->epochs = bm_field_number(fields, "epoch") +
-                    (bm_field_number(fields, "block") + 1) / per_epoch;
+                    (bm_field_number(fields, "block") + 1) /
+                        bm_field_number(fields, "blocks_per_epoch");
     } else if (strcmp(event, "end") == 0) {
         m->state = state_of(bm_field_text(fields, "reason"));
     }

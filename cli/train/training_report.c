@@ -11,6 +11,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* With a fraction. */
+static double epochs_done(const bm_training *t)
+{
+    bm_position at = bm_trainer_position(t->trainer);
+
+    return (double)at.epoch +
+           (double)at.block / (double)bm_reader_blocks_of(t->reader, at.epoch);
+}
+
 bm_status bm_report_start(const bm_training *t)
 {
     const bm_settings *s = t->set;
@@ -41,6 +50,7 @@ bm_status bm_report_start(const bm_training *t)
             {"blocks_per_epoch", (double)bm_reader_blocks(t->reader), NULL},
             {"epochs", (double)t->n_epochs, NULL},
             {"blocks", (double)t->blocks, NULL},
+            {"epochs_done", epochs_done(t), NULL},
             {"seconds", bm_clock() - t->began, NULL},
             {"command", NAN, getenv(BM_LAUNCH_COMMAND)},
             {"placement", NAN, places},
@@ -103,16 +113,14 @@ static void format_rate(double per_s, char *out, size_t room)
 static void show_progress(const bm_training *t, const char *fields)
 {
     int64_t epochs = t->n_epochs, epoch = t->epochs + 1;
-    bm_position at = bm_trainer_position(t->trainer);
-    double blocks = (double)bm_reader_blocks_of(t->reader, at.epoch);
-    double done = (double)at.epoch + (double)at.block / blocks;
     char where[64];
 
     snprintf(where, sizeof where, "epoch %lld/%lld",
              (long long)(epoch < epochs ? epoch : epochs), (long long)epochs);
-    bm_progress_show(&(bm_progress){.done = fmin(done / (double)epochs, 1),
-                                    .where = where,
-                                    .fields = fields});
+    bm_progress_show(
+        &(bm_progress){.done = fmin(epochs_done(t) / (double)epochs, 1),
+                       .where = where,
+                       .fields = fields});
 }
 
 void bm_report_begin(bm_training *t)

@@ -67,9 +67,7 @@ static double gain(const bm_run_summary *s, size_t i)
 /* zeta / (1 - eta) */
 static double steady_gain(const bm_run_summary *s, size_t i)
 {
-    (void)i;
-    return bm_figure_start_number(s, "block_rate") /
-           (1 - bm_figure_start_number(s, "block_momentum"));
+    return s->rows[i].block_rate / (1 - s->rows[i].block_momentum);
 }
 
 /* ---- learning ----------------------------------------------------------- */

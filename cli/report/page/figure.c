@@ -33,11 +33,11 @@ double bm_figure_start_number(const bm_run_summary *s, const char *key)
 /* Epochs done after the block. */
 double bm_figure_block_at(const bm_run_summary *s, size_t i)
 {
-    double in_epoch = bm_figure_start_number(s, "blocks_per_epoch");
+    const bm_run_block *b = &s->rows[i];
 
-    if (!(in_epoch >= 1))
+    if (!(b->blocks_per_epoch >= 1))
         return (double)i + 1;
-    return (double)s->rows[i].epoch + ((double)s->rows[i].block + 1) / in_epoch;
+    return (double)b->epoch + ((double)b->block + 1) / b->blocks_per_epoch;
 }
 
 /* ---- lines -------------------------------------------------------------- */

@@ -20,6 +20,15 @@ static double number_of(const json_t *event, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* Of a block; journals of older versions have it in the start event alone. */
+static double number_from(const bm_run_summary *s, const json_t *block,
+                          const char *key)
+{
+    bool own = json_object_get(block, key) != NULL;
+
+    return number_of(own ? block : s->last[BM_RUN_start], key);
+}
+
 /* Where a row of this epoch and block is, or belongs: nearly always the end. */
 static size_t place_of(const bm_run_summary *s, size_t epoch, size_t block)
 {
@@ -73,19 +82,23 @@ static bool add_block(bm_run_summary *s, const json_t *event)
                 (s->n_rows - at) * sizeof *s->rows);
         s->n_rows++;
     }
-    s->rows[at] = (bm_run_block){.epoch = epoch,
-                                 .block = (size_t)block,
-                                 .loss = number_of(event, "loss"),
-                                 .error = number_of(event, "error"),
-                                 .rate = number_of(event, "rate"),
-                                 .frames = bm_event_number(event, "frames"),
-                                 .seconds = bm_event_number(event, "seconds"),
-                                 .wait = number_of(event, "wait_s"),
-                                 .g_norm = number_of(event, "g_norm"),
-                                 .delta_norm = number_of(event, "delta_norm"),
-                                 .cosine = number_of(event, "cos_g_delta"),
-                                 .left_out = number_of(event, "left_out"),
-                                 .audited = bm_event_number(event, "audited")};
+    s->rows[at] = (bm_run_block){
+        .epoch = epoch,
+        .block = (size_t)block,
+        .blocks_per_epoch = number_from(s, event, "blocks_per_epoch"),
+        .block_momentum = number_from(s, event, "block_momentum"),
+        .block_rate = number_from(s, event, "block_rate"),
+        .loss = number_of(event, "loss"),
+        .error = number_of(event, "error"),
+        .rate = number_of(event, "rate"),
+        .frames = bm_event_number(event, "frames"),
+        .seconds = bm_event_number(event, "seconds"),
+        .wait = number_of(event, "wait_s"),
+        .g_norm = number_of(event, "g_norm"),
+        .delta_norm = number_of(event, "delta_norm"),
+        .cosine = number_of(event, "cos_g_delta"),
+        .left_out = number_of(event, "left_out"),
+        .audited = bm_event_number(event, "audited")};
     return true;
 }
 
@@ -232,17 +245,25 @@ static bool is_locked(const char *directory)
     return locked;
 }
 
+static size_t epochs_done(const bm_run_summary *s)
+{
+    const bm_run_block *last = NULL;
+
+    if (s->n_rows == 0)
+        return 0;
+    last = &s->rows[s->n_rows - 1];
+    return last->epoch + ((double)last->block + 1 >= last->blocks_per_epoch);
+}
+
 static void find_state(bm_run_summary *s)
 {
     const json_t *end = s->last[BM_RUN_end];
     const char *reason = json_string_value(json_object_get(end, "reason"));
-    size_t per_epoch =
-        bm_event_count(s->last[BM_RUN_start], "blocks_per_epoch");
 
     if (end == NULL)
         reason = is_locked(s->directory) ? "running" : "killed";
     bm_printable(reason != NULL ? reason : "?", s->state, sizeof s->state);
-    s->epochs_done = per_epoch > 0 ? s->blocks / per_epoch : 0;
+    s->epochs_done = epochs_done(s);
     if (end != NULL && json_is_integer(json_object_get(end, "epochs")))
         s->epochs_done = bm_event_count(end, "epochs");
 }

@@ -33,14 +33,16 @@ typedef struct bm_run_epoch {
 /* A block; one that was trained on again after a restart counts once. What is
  * not known is NAN. */
 typedef struct bm_run_block {
-    size_t epoch, block;       /* from 0; the block in the epoch */
-    double loss, error, rate;  /* of training */
-    double frames, seconds;    /* 0: not known */
-    double wait;               /* seconds, for the slowest rank */
-    double g_norm, delta_norm; /* of the filter */
-    double cosine;             /* of the angle between them */
-    double left_out;           /* workers, of the mean */
-    double audited;            /* shares that were computed twice */
+    size_t epoch, block;               /* from 0; the block in the epoch */
+    double blocks_per_epoch;           /* of this epoch */
+    double loss, error, rate;          /* of training */
+    double frames, seconds;            /* 0: not known */
+    double wait;                       /* seconds, for the slowest rank */
+    double block_momentum, block_rate; /* of the filter: eta and zeta */
+    double g_norm, delta_norm;
+    double cosine;   /* of the angle between them */
+    double left_out; /* workers, of the mean */
+    double audited;  /* shares that were computed twice */
 } bm_run_block;
 
 typedef struct bm_run_summary {

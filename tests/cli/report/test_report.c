@@ -424,6 +424,77 @@ static void test_the_effective_gain_is_that_of_the_norms(void **_)
     assert_true(near((bottom - gain) / (bottom - steady), 0.75 / 4, 2e-3));
 }
 
+/* The points of a line in pixels, from the axes' origin on. */
+static size_t points_of(const char *figure, const char *class, size_t room,
+                        double *x, double *y)
+{
+    char words[40];
+    const char *at = strstr(figure, "class='axis' d='M");
+    double left = 0, bottom = 0;
+    size_t n = 0;
+    int used = 0;
+
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "class='axis' d='M%lf %*fV%lf", &left, &bottom),
+                     2);
+    snprintf(words, sizeof words, "class='%s' d='", class);
+    at = strstr(figure, words);
+    assert_non_null(at);
+    at += strlen(words);
+    for (; n < room && sscanf(at, "%*1[ML]%lf %lf%n", &x[n], &y[n], &used) == 2;
+         at += used, n++) {
+        x[n] -= left;
+        y[n] = bottom - y[n];
+    }
+    return n;
+}
+
+/* Epochs of four blocks, two and two, of which the last is not done yet. eta is 0.5
+ * in the first epoch and 0.75 later, so that the steady gain is 2 and 4. */
+static void test_epochs_may_have_other_numbers_of_blocks(void **_)
+{
+    static const double epochs[] = {0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3};
+    static const char block[] =
+        "{\"event\":\"block\",\"epoch\":%d,\"block\":%d,"
+        "\"blocks_per_epoch\":%d,\"loss\":1,\"error\":0.5,\"rate\":0.1,"
+        "\"frames\":100,\"seconds\":1,\"block_momentum\":%g,"
+        "\"block_rate\":1,\"g_norm\":1,\"delta_norm\":3,"
+        "\"cos_g_delta\":1}\n";
+    char text[4000];
+    int n = 0;
+
+    (void)_;
+    n = snprintf(text, sizeof text,
+                 "{\"event\":\"start\",\"workers\":4,\"ranks\":1,"
+                 "\"strategy\":\"bmuf\",\"block_momentum\":0.5,"
+                 "\"block_rate\":1,\"blocks_per_epoch\":4,"
+                 "\"epochs\":3}\n");
+    for (size_t i = 0; i < 8; i++) {
+        int epoch = i < 4 ? 0 : i < 6 ? 1 : 2, all = epoch == 0 ? 4 : 2;
+        int at = (int)(i < 4 ? i : i % 2);
+        const char *figure = NULL;
+        double x[9], y[9];
+        json_t *run = NULL;
+
+        n += snprintf(text + n, sizeof text - (size_t)n, block, epoch, at, all,
+                      epoch == 0 ? 0.5 : 0.75);
+        write_text("journal.jsonl", text);
+        run = result_of(BMUF("info", ".", "--json"));
+        assert_true(number(run, "epochs_done") == floor(epochs[i]));
+        json_decref(run);
+        if (i < 6)
+            continue;
+        assert_code(BMUF("report", ".", "--no-examples"), 0);
+        figure = strstr(page("report.html"), "<title>effective gain</title>");
+        assert_non_null(figure);
+        assert_int_equal(points_of(figure, "l0 dash", 9, x, y), i + 1);
+        for (size_t k = 0; k <= i; k++) {
+            assert_true(near(x[k] / x[i], epochs[k] / epochs[i], 2e-3));
+            assert_true(near(y[k] / y[i], k < 4 ? 0.5 : 1, 2e-3));
+        }
+    }
+}
+
 /* Means over two blocks of what the journal lists for each worker: 15 and 20
  * mini-batches; two workers were left out in all. Without a filter there are
  * no figures of it. */
@@ -516,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_absent_data_are_said_and_the_rest_is_made),
         cmocka_unit_test(test_names_are_escaped),
         cmocka_unit_test(test_the_effective_gain_is_that_of_the_norms),
+        cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),
         cmocka_unit_test(test_report_says_what_is_wrong),
     };

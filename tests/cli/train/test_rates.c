@@ -338,25 +338,45 @@ static void test_the_filter_and_blocks_change_as_set(void **state)
     free(printed);
 }
 
+/* The last job of the run began after the epochs of the blocks that were done;
+ * first, second: blocks of these epochs. */
+static void assert_began(const char *run, double first, double second)
+{
+    json_t *start = last_event(run, "start");
+    double blocks = number(start, "blocks");
+    double epochs =
+        blocks < first ? blocks / first : 1 + (blocks - first) / second;
+
+    assert_true(near(number(start, "epochs_done"), epochs, nine_digits));
+    json_decref(start);
+}
+
 /* Stopped where sizes change, and within an epoch of other blocks. */
 static void test_a_changing_run_is_resumed_with_the_same_bits(void **state)
 {
+    int first = 0, second = 0; /* blocks of these epochs */
     program p;
 
     (void)state;
     train(&p, "changed", 1, CHANGING "train.epochs=1");
     assert_ended(&p, 0);
+    first = events("changed", "block");
     train(&p, "changed", 1, CHANGING "train.epochs=2");
     assert_ended(&p, 0);
+    second = events("changed", "block") - first;
+    assert_true(second < first);
+    assert_began("changed", first, second);
     remove_run("before");
     copy_run("changed", "before");
     assert_int_equal(unlink(checkpoint_of("before", events("before", "block"))),
                      0);
     train(&p, "changed", 1, CHANGING "train.epochs=3");
     assert_ended(&p, 0);
+    assert_began("changed", first, second);
     assert_same_model("changing", "changed");
     train(&p, "before", 1, CHANGING "train.epochs=3");
     assert_ended(&p, 0);
+    assert_began("before", first, second);
     assert_same_model("changing", "before");
 }
 

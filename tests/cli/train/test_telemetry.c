@@ -135,6 +135,34 @@ static void test_metrics_have_the_text_format_of_prometheus(void **_)
     bm_metrics_free(m);
 }
 
+/* Epochs of 8 and 2 blocks: a job that resumes after nine has done 1.5 of them. */
+static void test_epochs_may_have_other_numbers_of_blocks(void **_)
+{
+    bm_metrics *m = NULL;
+    char *text = NULL;
+
+    (void)_;
+    assert_ok(bm_metrics_open(&m, in_folder("epochs.prom"), "r"));
+    bm_metrics_take(m, "start",
+                    FIELDS({"blocks_per_epoch", 8, NULL}, {"epochs", 3, NULL},
+                           {"blocks", 9, NULL}, {"epochs_done", 1.5, NULL}),
+                    100);
+    text = printed(m);
+    assert_says(text, "bmuf_blocks_done{run=\"r\"} 9\n");
+    assert_says(text, "bmuf_epochs_done{run=\"r\"} 1.5\n");
+    assert_says(text, "bmuf_progress_ratio{run=\"r\"} 0.5\n");
+    free(text);
+    bm_metrics_take(m, "block",
+                    FIELDS({"epoch", 1, NULL}, {"block", 1, NULL},
+                           {"blocks_per_epoch", 2, NULL}),
+                    101);
+    text = printed(m);
+    assert_says(text, "bmuf_blocks_done{run=\"r\"} 10\n");
+    assert_says(text, "bmuf_epochs_done{run=\"r\"} 2\n");
+    free(text);
+    bm_metrics_free(m);
+}
+
 /* The number of blocks that the file tells. */
 static double blocks_told(const char *name)
 {
@@ -209,6 +237,14 @@ static void test_a_run_leaves_its_last_metrics(void **_)
     assert_line("told.prom", line);
     json_decref(last);
 
+    /* Again: all epochs are done. */
+    o = BMUF("train", "tiny.ini", "--out", "told/", "--set",
+             "job.metrics=told.prom", "--set",
+             "block.frames_total=500@0 250@2");
+    assert_code(o, 0);
+    assert_line("told.prom", "bmuf_epochs_done{run=\"told\"} 3\n");
+    assert_line("told.prom", "bmuf_restarts_total{run=\"told\"} 1\n");
+
     /* A label is UTF-8: a byte that is not is written out, \\ is escaped. */
     o = BMUF("train", "tiny.ini", "--out", "t\xe9", "--set",
              "job.metrics=told.prom", "--set", "train.epochs=1");
@@ -233,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_metrics_have_the_text_format_of_prometheus),
+        cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_metrics_are_written_once_a_second),
         cmocka_unit_test(test_a_run_leaves_its_last_metrics),
         cmocka_unit_test(test_metrics_that_cannot_be_written_are_a_warning),
