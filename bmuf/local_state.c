@@ -224,6 +224,10 @@ static bm_status average_vector(bm_local_state *m, size_t vector, double tau,
     return BM_OK;
 }
 
+/* A float counts to 2^24 one by one: t stays so far below that a block's updates
+ * are counted. Both corrections of Adam are 1 by then. */
+static const double most_updates = 0x1p23;
+
 static bm_status average(bm_local_state *m, double tau)
 {
     float *x[BM_SGD_VECTORS];
@@ -236,7 +240,7 @@ static bm_status average(bm_local_state *m, double tau)
     }
     for (size_t i = 0; i < n; i++)
         BM_TRY(average_vector(m, i, tau, ahead));
-    bm_sgd_set_count(m->sgd[0], m->began + tau + ahead);
+    bm_sgd_set_count(m->sgd[0], fmin(m->began + tau + ahead, most_updates));
     copy_first(m);
     return bm_sgd_count(m->sgd[0], &m->began);
 }

@@ -182,6 +182,34 @@ static void test_rho_tends_to_tau_over_one_minus_eta(void **state)
     assert_true(near(rho, 6 / (1 - 0.75), 1e-6));
 }
 
+/* After 2^24 updates, too, beyond which a float does not count: rho is made of
+ * the six updates of each block. */
+static void test_rho_grows_after_very_many_updates(void **state)
+{
+    static const double expected[] = {6, 9, 10.5};
+    const char *const settings[] = {"train.strategy=bmuf",
+                                    "bmuf.momentum=0.5",
+                                    STEADY,
+                                    ADAM,
+                                    "sgd.local_state=extrapolate",
+                                    NULL};
+    job j = open_job(*state, even, settings);
+    bm_state states[STATES];
+    bm_block_report report;
+    float *t = NULL;
+
+    start_job(&j);
+    t = states[bm_trainer_state(j.trainer, states, STATES) - 1].x;
+    *t = 0x1p24F - 8;
+    assert_ok(bm_trainer_resume(j.trainer, position_of(0), (bm_memory){0}));
+    FOR_EACH (b, expected) {
+        assert_ok(bm_trainer_block(j.trainer, 0.001, &report));
+        assert_true(bm_trainer_memory(j.trainer).rho == expected[b]);
+        assert_true(*t == 0x1p23F);
+    }
+    close_job(&j);
+}
+
 /* For weights that had a gradient only once. Extrapolated far, v is close to
  * the block's mean gradient, which is 0 but for rounding, and negative where
  * beta2 is rounded down. */
@@ -253,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_moments_follow_each_policy),
         TEST(test_rho_tends_to_tau_over_one_minus_eta),
+        TEST(test_rho_grows_after_very_many_updates),
         TEST(test_second_moments_never_fall_below_zero),
         TEST(test_without_block_momentum_it_is_the_average),
         TEST(test_extrapolation_needs_adam_and_a_filter),
