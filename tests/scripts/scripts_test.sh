@@ -1,8 +1,8 @@
 #!/bin/sh
 # The scripts around the program: manifests are JSON for any text; the quick
 # start's sets are large, varied, disjoint and reproducible; files are made again
-# if and only if their inputs change. espeak-ng, the noise and the program are
-# replaced by stubs here.
+# if and only if their inputs change; of two calls at once, one makes them. espeak-ng,
+# the noise and the program are replaced by stubs here.
 set -eu
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
 work=$(mktemp -d)
@@ -82,10 +82,13 @@ tree=$work/tree
 mkdir -p "$tree/build/release" "$work/archives/some"
 cp -r "$scripts" "$tree/scripts"
 sed -i 's/ 1200 / 3 /; s/ 120 / 2 /; s/ 240 / 2 /' "$tree/scripts/make_speech"
-cat >"$tree/build/release/bmuf" <<'END'
+cat >"$tree/build/release/bmuf" <<END
 #!/bin/sh
 # Called as bmuf pack --KIND MANIFEST --out DIR ..
-mkdir "$5"
+: >"$work/begun"
+mkdir "\$5"
+[ ! -e "$work/slow" ] || sleep 0.3
+[ ! -e "$work/fail" ] || exit 1
 echo packed >&2
 END
 chmod +x "$tree/build/release/bmuf"
@@ -95,13 +98,16 @@ speech_and_shards() {
     "$tree/scripts/pack_sets" audio "$work/again" "$work/shards" --units "$units"
 }
 data() { BMUF_DATA=$work/archives "$tree/scripts/pack_data" some some audio; }
+made_and_packed() {
+    awk '/ recordings$|^unpacking / { made++ } /^packed$/ { packed++ }
+        END { print made + 0, packed + 0 }' "$@"
+}
 # makes COMMAND MADE PACKED WHY: the command makes or unpacks MADE sets and packs
 # PACKED; a second call does nothing.
 makes() {
     for wanted in "$2 $3" '0 0'; do
         "$1" >"$work/said" 2>&1 || fault "$4: $(cat "$work/said")"
-        found=$(awk '/ recordings$|^unpacking / { made++ } /^packed$/ { packed++ }
-            END { print made + 0, packed + 0 }' "$work/said")
+        found=$(made_and_packed "$work/said")
         [ "$found" = "$wanted" ] || fault "$4: $found, not $wanted"
     done
 }
@@ -137,3 +143,55 @@ change "$tree/scripts/pack_data"
 makes data 1 3 'another pack_data'
 sed -i 's/\tone/\ttwo/' "$work/archives/some/manifest.tsv"
 makes data 0 3 'another manifest of the archives'
+
+# at_once COMMAND MADE PACKED: two calls make and pack so much together; the second
+# begins while a stub of the first is at work.
+at_once() {
+    rm -f "$work/begun"
+    : >"$work/slow"
+    "$1" >"$work/first" 2>&1 &
+    first=$! code=0
+    until [ -e "$work/begun" ] || ! kill -0 $first 2>/dev/null; do sleep 0.05; done
+    "$1" >"$work/second" 2>&1 || code=$?
+    wait $first || code=$?
+    found=$(made_and_packed "$work/first" "$work/second")
+    [ "$code $found" = "0 $2 $3" ] ||
+        fault "$1, twice at once: $code $found, not 0 $2 $3: $(cat "$work/first" "$work/second")"
+    rm "$work/slow"
+}
+cat >"$BMUF_NOISE" <<END
+#!/bin/sh
+# Called as noise SEED LOW HIGH FILE..
+: >"$work/begun"
+[ ! -e "$work/slow" ] || sleep 0.3
+shift 3
+for file; do
+    echo noise >>"\$file"
+done
+END
+at_once speech_and_shards 3 3
+for file in "$work"/again/*/*.wav; do
+    [ "$(grep -c noise "$file")" = 1 ] || fault "$file: not noise once"
+done
+change "$tree/scripts/pack_sets"
+at_once speech_and_shards 0 3
+cat >"$work/bin/tar" <<END
+#!/bin/sh
+: >"$work/begun"
+[ ! -e "$work/slow" ] || sleep 0.3
+exec $(command -v tar) "\$@"
+END
+chmod +x "$work/bin/tar"
+change "$tree/scripts/pack_data"
+at_once data 1 3
+
+# What was there stays until what replaces it is complete.
+units=words
+: >"$work/fail"
+! speech_and_shards 2>/dev/null || fault 'pack_sets: success without shards'
+[ -d "$work/shards/train" ] || fault 'pack_sets: the old shards went before the new ones came'
+rm "$work/fail"
+makes speech_and_shards 0 3 'packing failed'
+sed -i '/^dev-1/d' "$work/archives/some/manifest.tsv"
+! data 2>/dev/null || fault 'pack_data: success without rows of dev'
+[ -s "$tree/data/some/dev.jsonl" ] || fault 'pack_data: the old manifest went before the new one came'
