@@ -1,7 +1,7 @@
 #!/bin/sh
 # scripts/decode_with_lm: the model is of the characters of the training texts, and
 # the test set is decoded once, with the weights that are best on dev. IRSTLM is real,
-# bmuf is simulated but for `bmuf lm`.
+# bmuf is simulated but for `bmuf lm`, and in a folder with a blank.
 set -eu
 bmuf=$1
 scripts=$(cd "$(dirname "$0")/../../scripts" && pwd)
@@ -9,13 +9,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-mkdir data run
+mkdir data run 'a b'
 cat >data/train.jsonl <<'END_OF_TEXTS'
 {"id": "1", "image": "1.png", "text": "été \"là\"", "speaker": "a"}
 {"id": "2", "image": "2.png", "text": "l\\a", "speaker": "b"}
 END_OF_TEXTS
 # Errors on dev are least with 0.5 and 1.
-cat >fake <<END_OF_PROGRAM
+cat >'a b/fake' <<END_OF_PROGRAM
 #!/bin/sh
 echo "\$*" >>calls
 case "\$*" in
@@ -26,8 +26,8 @@ case "\$*" in
     score*) cat "\$3" "\$4" ;;
 esac
 END_OF_PROGRAM
-chmod +x fake
-BMUF=$work/fake "$scripts/decode_with_lm" run data shards >said
+chmod +x 'a b/fake'
+BMUF="$work/a b/fake" "$scripts/decode_with_lm" run data shards >said
 
 cat >wanted <<'END_OF_OUTPUT'
 dev: 9.50 % of the characters with --lm-weight 0.5 --word-score 1
