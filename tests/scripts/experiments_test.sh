@@ -1,0 +1,251 @@
+#!/bin/sh
+# The scripts of experiments/, with a stub of the program: images have folders by their
+# source; a table begins with its header; a program that fails adds no row; a script that
+# was stopped goes on; names of folders may be relative. Nothing is trained.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fault() {
+    echo "$*"
+    cat "$work/said"
+    exit 1
+}
+tree=$work/tree
+mkdir -p "$tree/build/release" "$tree/run" "$work/bin" "$work/raw"
+cp -r "$top/scripts" "$top/experiments" "$tree"
+export PATH="$work/bin:$PATH" BMUF_DATA="$work/raw"
+
+# Stubs write their calls to `calls`, and fail if a line of `fail` matches the call.
+cat >"$work/begin" <<END
+#!/bin/sh
+work=$work call="\${0##*/} \$*"
+echo "\$call" >>"\$work/calls"
+! echo "\$call" | grep -qf "\$work/fail" || exit 1
+END
+stub() {
+    { cat "$work/begin"; cat; } >"$1"
+    chmod +x "$1"
+}
+stub "$tree/build/release/bmuf" <<'END'
+value() { # OPTION ARGUMENT...: what follows the option
+    option=$1
+    shift
+    while [ "$1" != "$option" ]; do shift; done
+    echo "$2"
+}
+case $1 in
+    pack)
+        out=$(value --out "$@")
+        case $call in
+            *--force*) ;;
+            *) [ ! -d "$out" ] || exit 73 ;;
+        esac
+        mkdir -p "$out"
+        [ ! -e "$work/slow" ] || sleep 0.3
+        ;;
+    train)
+        out=$(value --out "$@")
+        mkdir -p "$out"
+        : >"$out/config.ini"
+        : >"$out/model-best.safetensors"
+        : >"$out/model.safetensors"
+        printf '{"event": "%s", "ler": 0.5, "epochs": 2, "blocks": 3, "seconds": 4, "digest": "d"}\n' \
+            eval end >"$out/journal.jsonl"
+        ;;
+    eval) echo '{"labels": 10, "substitutions": 1, "deletions": 1, "insertions": 1, "ler": 0.3, "ler_95": [0.1, 0.5]}' ;;
+    align) mkdir -p "$(value --targets "$@")" ;;
+    tune)
+        out=$(value --out "$@")
+        mkdir -p "$out/trials/t000" "$out/trials/t001"
+        printf 't%03d\t1\ttrain.rate=0.%d\t-\n' 0 1 1 2 >"$out/trials.tsv"
+        echo 'Mean over seeds'
+        echo 't001     4.00 % (3.00 % to 5.00 %), 3 of 3 seeds'
+        echo 't000     5.00 % (4.00 % to 6.00 %), 3 of 3 seeds'
+        ;;
+esac
+END
+stub "$tree/build/release/bmuf_noise" </dev/null
+stub "$tree/build/release/bmuf_speech" </dev/null
+stub "$work/bin/espeak-ng" <<'END'
+[ "$1" = --version ] || echo "$9" >"$8"
+END
+stub "$work/bin/python3" <<'END'
+case ${1-} in
+    *strings.py)
+        mkdir "$3" || exit 1
+        [ ! -e "$work/slow" ] || sleep 0.3
+        ;;
+    *train_in_torch.py)
+        [ -e "$2" ] || exit 1
+        echo '{"wrong": 2, "labels": 10, "seconds": 5}'
+        ;;
+esac
+END
+stub "$tree/experiments/images/make_images" <<'END'
+mkdir -p "$1"
+for name in train-images-idx3 train-labels-idx1 test-images-idx3 test-labels-idx1; do
+    echo made >"$1/$name-ubyte.gz"
+done
+END
+# Their data are not under test.
+for name in digits hybrid pendigits finetune lectaurep an4; do
+    stub "$tree/experiments/$name/prepare" </dev/null
+done
+stub "$tree/experiments/lines/prepare_columns" </dev/null
+
+# ends CODE COMMAND...: it does, and leaves what it printed in `said`, its calls in `calls`.
+ends() {
+    wanted=$1 code=0
+    shift
+    : >"$work/calls"
+    "$@" >"$work/said" 2>&1 || code=$?
+    [ "$code" = "$wanted" ] || fault "$*: exit $code, not $wanted"
+}
+# fails PATTERN COMMAND...: it does, where a stub fails whose call has the pattern.
+fails() {
+    echo "$1" >"$work/fail"
+    shift
+    code=0
+    : >"$work/calls"
+    "$@" >"$work/said" 2>&1 || code=$?
+    : >"$work/fail"
+    [ $code != 0 ] || fault "$*: success, although a program failed"
+}
+called() { grep -q -e "$1" "$work/calls" || fault "no call of $1: $(cat "$work/calls")"; }
+calls() { grep -c -e "$1" "$work/calls" || true; }
+: >"$work/fail"
+cd "$tree"
+
+# ---- images -------------------------------------------------------------------
+
+ends 66 env IDX="$work/nothing" experiments/images/prepare
+[ ! -e data ] || fault 'images: a folder for images that are not there'
+mkdir -p "$work/here/few"
+for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
+    echo few >"$work/here/few/$name-ubyte.gz"
+done
+cd "$work/here"
+ends 0 env IDX=few/ "$tree/experiments/images/run" 3
+called "pack --idx $work/here/few/t10k-images-idx3-ubyte.gz --out $tree/data/images-few/test "
+called 'train experiments/presets/alexnet-small.ini --out run/images-few-alexnet-3 .*=data/images-few/train'
+called 'eval run/images-few-resnet-3/model.safetensors data/images-few/test'
+cd "$tree"
+ends 0 experiments/images/run 3
+called "pack --idx $tree/data/images/made/train-images-idx3-ubyte.gz --out $tree/data/images/train"
+called 'train experiments/presets/alexnet-small.ini --out run/images-alexnet-3 .*=data/images/train'
+ends 0 experiments/images/prepare
+[ "$(calls 'bmuf pack')" = 0 ] || fault 'images: packed again'
+echo other >>"$work/here/few/train-labels-idx1-ubyte.gz"
+fails 'pack.*few/t10k' env IDX="$work/here/few" experiments/images/prepare
+ends 0 env IDX="$work/here/few" experiments/images/prepare
+[ "$(calls 'bmuf pack')" = 2 ] || fault 'images: others, or a stopped packing, are not packed'
+cd "$work/here"
+ends 0 env IDX=few "$tree/experiments/images/run_mnist" 3
+called "pack --idx $work/here/few/train-images-idx3-ubyte.gz --out $tree/data/mnist/train"
+cd "$tree"
+
+# ---- tables -------------------------------------------------------------------
+
+# table NAME ROWS: result.tsv, which was away, has its header again, and these rows.
+table() {
+    [ "$(head -n 1 "experiments/$1/result.tsv")" = "$(head -n 1 "$top/experiments/$1/result.tsv")" ] ||
+        fault "$1: another header: $(cat "experiments/$1/result.tsv")"
+    [ "$(wc -l <"experiments/$1/result.tsv")" = $(($2 + 1)) ] ||
+        fault "$1: not $2 rows: $(cat "experiments/$1/result.tsv")"
+}
+rm experiments/*/result.tsv
+ends 0 experiments/scaleup/one first digits-10h job.workers=1
+table scaleup 1
+mkdir -p run/lines-large-1
+: >run/lines-large-1/model-best.safetensors
+ends 0 experiments/finetune/run 100
+table finetune 6
+grep -qF '| 100 | scratch | 80 | 30.00 | 30.00 (30.00 to 30.00) | 30.00, 30.00, 30.00 |' "$work/said" ||
+    fault 'finetune: the first row is not in the table'
+ends 0 experiments/pytorch/run pylaia 1
+table pytorch 2
+
+# A row of another machine: config.ini is not here.
+rm -r run/pytorch
+sed -i '/\tpytorch\t/d' experiments/pytorch/result.tsv
+ends 0 experiments/pytorch/run pylaia 1
+table pytorch 2
+rm -r run/pytorch
+ends 0 experiments/pytorch/run pylaia 1
+[ "$(calls 'bmuf train')" = 0 ] || fault 'pytorch: trained again, with both rows there'
+
+# No row of what cannot be tested.
+fails 'bmuf eval' experiments/defaults/run digits
+[ "$(wc -l <run/defaults/result.tsv)" = 1 ] || fault 'defaults: a row without errors'
+ends 0 experiments/defaults/run digits
+awk 'NR > 1 && ($6 != 10 || $7 != 3 || $8 != 3) { exit 1 } END { exit NR != 14 }' \
+    run/defaults/result.tsv || fault 'defaults: other rows'
+fails 'bmuf eval .*t001' experiments/tune/run pendigits
+[ "$(wc -l <run/tune/result.tsv)" = 1 ] || fault 'tune: half of the rows'
+ends 0 experiments/tune/run pendigits
+[ "$(cut -f 6-12 run/tune/result.tsv | tail -n 2)" = "$(
+    printf '%s\t3\t%d.00\t%d.00\t%d.00\t10\t3\n' given 5 4 6 best 4 3 5)" ] ||
+    fault "tune: other rows: $(cat run/tune/result.tsv)"
+fails 'bmuf eval run/hybrid-dnn' experiments/hybrid/run 1
+! grep '^|' "$work/said" || fault 'hybrid: a row without errors'
+ends 0 experiments/hybrid/run 1
+grep -qF '| 1 | 30.00 (10.00 to 50.00) | 30.00 (10.00 to 50.00) |' "$work/said" ||
+    fault 'hybrid: another row'
+
+# ---- made data ----------------------------------------------------------------
+
+# The speech has 3, 2 and 2 recordings here.
+sed -i 's/ 1200 / 3 /; s/ 120 / 2 /; s/ 240 / 2 /' scripts/make_speech
+fails 'bmuf_noise 6 5 30' experiments/tune/prepare
+fails 'pack .*data/noisy/dev' experiments/tune/prepare
+ends 0 experiments/tune/prepare
+[ "$(calls 'bmuf pack')" = 2 ] || fault 'tune: dev and test are not packed, or more'
+[ "$(wc -l <data/noisy/train.jsonl) $(wc -l <data/noisy/test.jsonl)" = '3 12' ] ||
+    fault 'tune: sets of other sizes'
+ends 0 experiments/tune/prepare
+[ "$(calls 'bmuf pack\|bmuf_noise')" = 0 ] || fault 'tune: made again'
+
+printf 'digits-10h-serial-1\tdigits-10h\t10\t3\t0\t4\td\ttrain.rate=0.1\n' \
+    >>experiments/scaleup/result.tsv
+ends 64 experiments/scaleup/hours 30 serial other
+grep -q 'first: experiments/scaleup/run digits other' "$work/said" || fault 'hours: another reason'
+[ "$(calls .)" = 0 ] || fault 'hours: begins without all settings'
+ends 0 experiments/scaleup/hours 30 train.epochs=3 serial
+called 'train .*data.train=data/digits-30h/train --set data.dev=data/digits-10h/dev'
+# prepared COMMAND HOURS: it makes ten hours, which have dev and test, and then these.
+prepared() {
+    made=$(sed -n 's/^bmuf_speech --out data\/digits-\([0-9]*\)h .*/\1/p' "$work/calls")
+    [ "$made" = "10
+$2" ] || fault "$1: makes $made hours"
+}
+prepared hours 30
+fails 'bmuf train' experiments/scaleup/hundred
+prepared hundred 100
+
+# ---- other folders ------------------------------------------------------------
+
+cd experiments
+ends 0 lines/run_augmented 2 longer
+called 'train experiments/lines/longer.ini --out run/lines-longer-2 '
+mkdir -p "$work/raw/handwriting/mnist"
+for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
+    : >"$work/raw/handwriting/mnist/$name-ubyte.gz"
+done
+ends 0 strings/prepare
+[ "$(calls 'bmuf pack')" = 3 ] || fault 'strings: not three sets'
+ends 0 strings/prepare
+[ "$(calls 'bmuf pack')" = 0 ] || fault 'strings: made again'
+echo '#' >>strings/prepare
+: >"$work/slow"
+: >"$work/calls"
+strings/prepare >"$work/first" 2>&1 &
+first=$!
+until grep -q strings.py "$work/calls" || ! kill -0 $first 2>/dev/null; do sleep 0.05; done
+strings/prepare >"$work/said" 2>&1 || fault 'strings: two at once'
+wait $first || fault "strings: two at once: $(cat "$work/first")"
+[ "$(calls 'bmuf pack')" = 3 ] || fault "strings: two at once: $(calls 'bmuf pack') sets"
+rm "$work/slow"
+echo '#' >>strings/prepare
+fails 'bmuf pack' strings/prepare
+[ ! -e "$tree/data/strings/pages" ] || fault 'strings: pages remain'
