@@ -14,8 +14,9 @@ struct bm_learner {
     bm_rng random;
     int first, last;
     bool auditing;
-    int64_t each; /* mini-batches of a step */
-    float *sum;   /* [n] on the backend: of their gradients; NULL: each = 1 */
+    double *scored; /* [last - first]: mini-batches since the last score */
+    int64_t each;   /* mini-batches of a step */
+    float *sum;     /* [n] on the backend: of their gradients; NULL: each = 1 */
     bm_position at;
     bm_passed passed;
 };
@@ -34,6 +35,9 @@ bm_status bm_learner_open(bm_learner **out, bm_model *model, bm_reader *reader,
     l->first = first;
     l->last = last;
     l->each = 1;
+    l->scored = calloc((size_t)(last - first) + 1, sizeof *l->scored);
+    if (l->scored == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a learner");
     BM_TRY_DONE(bm_infeasible_check_new(&l->infeasible, model));
     *out = l;
     l = NULL;
@@ -58,6 +62,7 @@ void bm_learner_close(bm_learner *l)
         return;
     bm_free(bm_model_params(l->model)->be, l->sum);
     bm_infeasible_check_free(l->infeasible);
+    free(l->scored);
     free(l);
 }
 
@@ -77,7 +82,7 @@ static bm_status move(void *self, bm_position at, int64_t *steps)
     return BM_OK;
 }
 
-static void note_passed(bm_learner *l, const bm_batch *b)
+static void note_passed(bm_learner *l, int worker, const bm_batch *b)
 {
     for (size_t i = 0; i < b->extent.B; i++) {
         l->passed.frames += b->extent.frames[i];
@@ -85,10 +90,12 @@ static void note_passed(bm_learner *l, const bm_batch *b)
     }
     l->passed.padded += (double)(b->extent.T * b->extent.B);
     l->passed.batches++;
+    l->scored[worker - l->first]++;
 }
 
 /* *samples <- sequences of a batch that the loss uses, or their frames. */
-static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
+static bm_status count(bm_learner *l, int worker, const bm_batch *b,
+                       double *samples)
 {
     bool per_frame = bm_model_loss(l->model)->per_frame;
     bool keep = bm_model_infeasible(l->model) == BM_INFEASIBLE_ZERO;
@@ -101,7 +108,7 @@ static bm_status count(bm_learner *l, const bm_batch *b, double *samples)
         if (!bad[i] || keep)
             n += per_frame ? b->extent.frames[i] : 1;
     if (!l->auditing)
-        note_passed(l, b);
+        note_passed(l, worker, b);
     *samples = n;
     return BM_OK;
 }
@@ -124,7 +131,7 @@ static bm_status add_batch(bm_learner *l, int worker, int64_t number,
     *found = batch != NULL;
     if (batch == NULL)
         return BM_OK;
-    BM_TRY(count(l, batch, samples));
+    BM_TRY(count(l, worker, batch, samples));
     key = bm_rng_fork(key, (uint64_t)l->at.epoch);
     key = bm_rng_fork(key, (uint64_t)l->at.block);
     key = bm_rng_fork(key, (uint64_t)number);
@@ -170,13 +177,17 @@ static bm_status gradient(void *self, bm_params *params, int worker,
     return add_batch(l, worker, step, samples, &found);
 }
 
-static bm_status score(void *self, int worker, bm_score *out)
+static bm_status score(void *self, int worker, bm_score *out, double *batches)
 {
     bm_learner *l = self;
 
     bm_infeasible_check_end(l->infeasible);
-    if (!l->auditing)
+    *batches = 0;
+    if (!l->auditing) {
         l->passed.left += bm_reader_frames(l->reader, worker);
+        *batches = l->scored[worker - l->first];
+        l->scored[worker - l->first] = 0;
+    }
     return bm_model_score(l->model, score_of(l, worker), out);
 }
 

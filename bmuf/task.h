@@ -9,6 +9,7 @@
 #include "io/batch/plan.h"
 
 /*
+ * A step is what an update is made of: a mini-batch, or several (learner.h).
  * Everything is keyed by the worker's number. The trainer calls `gradient`,
  * `score` and `steps` for workers hosted on this rank only; none of the hooks
  * communicates. A failure of any of them ends the block on all ranks.
@@ -16,12 +17,12 @@
 typedef struct bm_task {
     void *self;
 
-    /* Moves to a block. *steps <- mini-batches in the longest of all workers'
-     * shares, equal on all ranks; 0: the epoch has no such block. */
+    /* Moves to a block. *steps <- steps in the longest of all workers' shares,
+     * equal on all ranks; 0: the epoch has no such block. */
     bm_status (*block)(void *self, bm_position at, int64_t *steps);
 
     /*
-     * params->g <- the mean gradient, at params->w, of mini-batch `step` of the
+     * params->g <- the mean gradient, at params->w, of step `step` of the
      * worker's share; *samples <- its number of samples. Past the end of the
      * share *samples is 0 and params->g unchanged. Queued: scores add up on the
      * device. May call params->ready (compute/params.h) once *samples is
@@ -30,10 +31,11 @@ typedef struct bm_task {
     bm_status (*gradient)(void *self, bm_params *params, int worker,
                           int64_t step, double *samples);
 
-    /* Reads what the worker scored since the last call, and resets it. */
-    bm_status (*score)(void *self, int worker, bm_score *out);
+    /* Reads what the worker scored since the last call, in how many
+     * mini-batches, and resets both. */
+    bm_status (*score)(void *self, int worker, bm_score *out, double *batches);
 
-    /* Mini-batches in the share of a worker hosted here. */
+    /* Steps in the share of a worker hosted here. */
     int64_t (*steps)(void *self, int worker);
 
     /* Blocks and frames of an epoch. */
@@ -62,7 +64,7 @@ typedef struct bm_service {
     int shards;               /* of the server */
     const double *shard_mean; /* [shards]: mean staleness; NULL: as `mean` */
     double seconds; /* of the block on the virtual clock; NAN: real time */
-    const double *step_s; /* [workers]: measured, of a mini-batch; or NAN */
+    const double *step_s; /* [workers]: measured, of a step; or NAN */
     int workers;
 } bm_service;
 

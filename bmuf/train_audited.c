@@ -18,7 +18,7 @@ bool bm_trainer_audited(const bm_trainer *t)
 static bm_status train_again(bm_trainer *t, int worker, bm_sgd *sgd,
                              int64_t steps, float rate)
 {
-    double skipped = 0;
+    double skipped = 0, batches = 0;
     bm_score score = {0};
 
     bm_strategy_begin(t->strategy, worker, NULL);
@@ -29,7 +29,7 @@ static bm_status train_again(bm_trainer *t, int worker, bm_sgd *sgd,
         if (n > 0)
             bm_trainer_update(t, sgd, rate);
     }
-    BM_TRY(t->task.score(t->task.self, worker, &score));
+    BM_TRY(t->task.score(t->task.self, worker, &score, &batches));
     return bm_sgd_skipped(sgd, &skipped);
 }
 

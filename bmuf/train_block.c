@@ -36,16 +36,18 @@
 /* The worker's score goes to its row. */
 static bm_status note_score(bm_trainer *t, int worker)
 {
-    return t->task.score(t->task.self, worker, &t->table[worker].score);
+    bm_row *own = &t->table[worker];
+
+    return t->task.score(t->task.self, worker, &own->score, &own->batches);
 }
 
-/* May what was learned with this score, of so many mini-batches, be used? A run's
- * first mini-batch says what the network's first weights are worth. */
-static bm_reason judge(const bm_trainer *t, const bm_score *s, double batches)
+/* May what was learned with this score, in so many steps, be used? A run's first
+ * step says what the network's first weights are worth. */
+static bm_reason judge(const bm_trainer *t, const bm_score *s, double steps)
 {
     double loss = s->loss / s->sequences, chance = s->chance / s->sequences;
     double before = t->reference > 0 ? t->reference : chance;
-    bool untrained = t->reference == 0 && batches <= 1;
+    bool untrained = t->reference == 0 && steps <= 1;
 
     if (s->sequences == 0 || !isfinite(s->loss))
         return BM_NO_LOSS;
@@ -83,7 +85,7 @@ static bm_status find_gradient(bm_trainer *t, int worker, int64_t step,
 {
     BM_TRY(t->task.gradient(t->task.self, t->params, worker, step, n));
     t->table[worker].samples += *n;
-    t->table[worker].batches += *n > 0;
+    t->table[worker].gradients += *n > 0;
     return BM_OK;
 }
 
@@ -202,7 +204,7 @@ bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
     BM_TRY(note_score(t, worker));
     BM_TRY(bm_sgd_skipped(sgd, &own->bad_steps));
     if (own->samples > 0)
-        own->bad = judge(t, &own->score, own->batches);
+        own->bad = judge(t, &own->score, own->gradients);
     good = own->bad == BM_GOOD;
     BM_TRY(end_worker(t, worker, weight_of(own), &good));
     if (!good && own->bad == BM_GOOD)
@@ -269,13 +271,13 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
 static bm_status all_is_good(const bm_trainer *t)
 {
     bm_score sum = {0};
-    double batches = 0; /* of the worker with most */
+    double steps = 0; /* of the worker with most */
 
     for (int k = 0; k < t->workers; k++) {
         bm_score_add(&sum, &t->table[k].score);
-        batches = fmax(batches, t->table[k].batches);
+        steps = fmax(steps, t->table[k].gradients);
     }
-    return judge(t, &sum, batches) == BM_GOOD ? BM_OK : diverged(t);
+    return judge(t, &sum, steps) == BM_GOOD ? BM_OK : diverged(t);
 }
 
 /* One worker's gradient; buckets of it may be exchanged while the rest is
@@ -336,7 +338,7 @@ static bm_status train_events(bm_trainer *t, float rate)
         const bm_async_worker *of_k = bm_events_worker(t->events, k);
 
         t->table[k].samples = of_k->seen;
-        t->table[k].batches = of_k->steps;
+        t->table[k].gradients = of_k->steps;
         t->table[k].bad_steps = of_k->bad_steps;
     }
     return status;

@@ -26,7 +26,8 @@ typedef struct bm_row {
     double bad;       /* a bm_reason */
     double bad_steps; /* skipped */
     double steps;     /* updates made, if local_state needs them */
-    double batches;   /* learned from */
+    double gradients; /* of as many steps */
+    double batches;   /* learned from, several in a step */
 } bm_row;
 
 struct bm_trainer {

@@ -10,7 +10,7 @@
 #include "bmuf/local_state.h"
 #include "bmuf/task.h"
 
-/* Mini-batches [from, to) of a share, between two pushes. */
+/* Steps [from, to) of a share, between two pushes. */
 typedef struct bm_period {
     int64_t from, to;
 } bm_period;
@@ -21,7 +21,7 @@ typedef struct bm_async_worker {
     double seen;      /* samples, in the block so far */
     double bad_steps; /* skipped in the block: not finite */
     double seconds;   /* of training in the block */
-    double steps;     /* mini-batches in these seconds */
+    double steps;     /* in these seconds */
 } bm_async_worker;
 
 typedef struct bm_async_workers bm_async_workers;

@@ -12,7 +12,7 @@
 typedef struct progress {
     bool trained; /* its next push is computed */
     double known; /* version of W in its model */
-    double since; /* mini-batches since its last fetch, at its next push */
+    double since; /* steps since its last fetch, at its next push */
 } progress;
 
 struct bm_events {
@@ -262,7 +262,7 @@ static void exchange(bm_events *e, int n, bm_status *own)
 
 /* ---- a block ------------------------------------------------------------- */
 
-/* table <- the mini-batches of all shares, on all ranks. */
+/* table <- the steps of all shares, on all ranks. */
 static bm_status sum_lengths(bm_events *e)
 {
     memset(e->table, 0, 2 * (size_t)e->workers * sizeof *e->table);
@@ -340,7 +340,7 @@ const bm_async_worker *bm_events_worker(const bm_events *e, int worker)
     return bm_async_workers_of(e->async_workers, worker);
 }
 
-/* table <- the measured seconds of a mini-batch of each worker. */
+/* table <- the measured seconds of a step of each worker. */
 static bm_status sum_times(bm_events *e)
 {
     memset(e->table, 0, 2 * (size_t)e->workers * sizeof *e->table);

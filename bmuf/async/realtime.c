@@ -22,7 +22,7 @@ struct bm_realtime {
     int worker;        /* this rank's */
     float *host;       /* [n]: buffer of a message */
     double *known;     /* [shards.n]: versions of W in the worker's model */
-    double since;      /* mini-batches since the last fetch */
+    double since;      /* steps since the last fetch */
     double *counters;  /* [COUNTERS shards.n]: for sums over ranks */
     double *means;     /* [shards.n]: service.shard_mean */
     float rate;

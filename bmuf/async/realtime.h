@@ -36,7 +36,7 @@ void bm_realtime_footprint(long shards, const bm_server_policy *policy,
                            bm_footprint *sum);
 
 /*
- * Collective. Trains this rank's worker on `steps` mini-batches. params->w is
+ * Collective. Trains this rank's worker on `steps` steps. params->w is
  * the server's model before and after, equal on all ranks. The counters go to
  * *service, the same on all ranks; service->n_stale is the size of `stale`;
  * service->mean is the sum of staleness over pushes, the mean of all shards. A

@@ -1,7 +1,7 @@
 /*
  * server_policy.h - the protocol between workers and a parameter server, as the
  * settings of asgd, softsync and easgd define it. A worker trains for a period
- * of `push_every` mini-batches, or until its share ends, and then pushes g:
+ * of `push_every` steps (task.h), or until its share ends, and then pushes g:
  *
  *     BM_GRADIENT    g = the sum of the period's gradients; between them the
  *                    worker's model moves by plain SGD. The server applies
@@ -19,7 +19,7 @@
  *              tau^-1         inverse (Zhang et al. 2016), 1 for tau = 0
  *              tau^-power     power, 1 for tau = 0
  *
- * A worker fetches W every `fetch_every` mini-batches and where a block begins.
+ * A worker fetches W every `fetch_every` steps and where a block begins.
  * With BM_ELASTIC a worker keeps its own model for the whole run.
  */
 #ifndef BM_BMUF_ASYNC_SERVER_POLICY_H
@@ -30,8 +30,8 @@ typedef enum bm_push { BM_GRADIENT, BM_CHANGE, BM_ELASTIC } bm_push;
 typedef struct bm_server_policy {
     bm_push push;
     int group;        /* c, at least 1 */
-    long push_every;  /* mini-batches */
-    long fetch_every; /* mini-batches, a multiple of push_every */
+    long push_every;  /* steps */
+    long fetch_every; /* steps, a multiple of push_every */
     double alpha;     /* BM_ELASTIC */
     double power;     /* of 1 / tau; 0: a(tau) = 1 */
 } bm_server_policy;

@@ -2,7 +2,7 @@
  * virtual_clock.h - a simulated clock: which workers exchange with the
  * parameter server, and in which order.
  *
- * Mini-batch i of worker k takes
+ * Step i of worker k, a mini-batch or several, takes
  *
  *     seconds_k max(0.1, 1 + spread xi),    xi normal, of seed, k, block, i
  *
@@ -31,7 +31,7 @@
 /* [clock] */
 typedef struct bm_clock_settings {
     const char *kind;  /* virtual or real */
-    const char *times; /* seconds of a mini-batch: of each worker, or one */
+    const char *times; /* seconds of a step: of each worker, or one */
     double spread;
     long shards; /* real: of the server's model; 0: one on each rank */
 } bm_clock_settings;
@@ -50,7 +50,7 @@ BM_CHECKED bm_status bm_virtual_clock_open(bm_virtual_clock **out,
                                            int workers, uint64_t seed);
 void bm_virtual_clock_close(bm_virtual_clock *c);
 
-/* Starts a block. steps [workers]: mini-batches of each worker's share. */
+/* Starts a block. steps [workers]: those of each worker's share. */
 void bm_virtual_clock_block(bm_virtual_clock *c, bm_position at,
                             const double *steps);
 

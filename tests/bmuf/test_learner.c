@@ -183,11 +183,12 @@ static void check_counts(fixture *f, double (*of)(int64_t),
                 f->task.block(f->task.self, (bm_position){epoch, b}, &steps));
             for (int k = 0; k < WORKERS; k++) {
                 bm_score score;
-                double n = 0;
+                double n = 0, batches = 0;
 
                 assert_ok(bm_plan_cut(p, b, k, &cut));
                 n = check_share(f, &cut, k, steps, of, &s);
-                assert_ok(f->task.score(f->task.self, k, &score));
+                assert_ok(f->task.score(f->task.self, k, &score, &batches));
+                assert_true(batches == (double)cut.n_batches);
                 assert_true(samples(&score) == n);
             }
         }
@@ -494,6 +495,7 @@ static void check_accumulated(const char *loss)
             bm_params *p = bm_model_params(one.model);
             bm_params *q = bm_model_params(many.model);
             bm_score sums[2];
+            double batches[2];
 
             assert_int_equal(one.task.steps(one.task.self, k),
                              many.task.steps(many.task.self, k));
@@ -508,8 +510,11 @@ static void check_accumulated(const char *loss)
                     assert_true(near(p->g[i], q->g[i], 1e-5));
                 compared += n > 2;
             }
-            assert_ok(one.task.score(one.task.self, k, &sums[0]));
-            assert_ok(many.task.score(many.task.self, k, &sums[1]));
+            assert_ok(one.task.score(one.task.self, k, &sums[0], &batches[0]));
+            assert_ok(
+                many.task.score(many.task.self, k, &sums[1], &batches[1]));
+            assert_true(batches[0] == (double)bm_reader_steps(one.reader, k));
+            assert_true(batches[1] == (double)bm_reader_steps(many.reader, k));
             assert_true(near(sums[0].loss, sums[1].loss, 1e-4));
             assert_true(sums[0].sequences == sums[1].sequences);
             assert_true(sums[0].skipped == sums[1].skipped);

@@ -103,6 +103,7 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
     int64_t n = batch_size(p, p->at, worker, step);
 
     *samples = (double)n;
+    p->batches[worker] += n > 0;
     if (n > 0)
         memset(params->g, 0, params->n * sizeof *params->g);
     for (int64_t j = 0; j < n; j++) {
@@ -130,12 +131,14 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
     return BM_OK;
 }
 
-bm_status read_score(void *self, int worker, bm_score *out)
+bm_status read_score(void *self, int worker, bm_score *out, double *batches)
 {
     problem *p = self;
 
     *out = p->score[worker];
+    *batches = p->batches[worker];
     p->score[worker] = (bm_score){0};
+    p->batches[worker] = 0;
     return BM_OK;
 }
 

@@ -33,6 +33,7 @@ typedef struct problem {
     size_t unknowns;  /* weights in use, spread over the vector; 0: all */
     bm_position at;   /* set by the trainer */
     bm_score score[WORKERS];
+    double batches[WORKERS]; /* that were scored */
 } problem;
 
 double truth(size_t i); /* the i-th unknown */
@@ -50,7 +51,7 @@ sample sample_of(const problem *p, bm_position at, int worker, int64_t step,
 bm_status move(void *self, bm_position at, int64_t *steps);
 bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
                    double *samples);
-bm_status read_score(void *self, int worker, bm_score *out);
+bm_status read_score(void *self, int worker, bm_score *out, double *batches);
 int64_t count_steps(void *self, int worker);
 bm_epoch_size epoch_size(void *self, int64_t epoch); /* blocks of 600 frames */
 bool is_audited(void *self); /* with [job] audit: every second block is */

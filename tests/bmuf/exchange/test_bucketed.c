@@ -222,10 +222,12 @@ static bm_status net_gradient(void *self, bm_params *params, int worker,
     return BM_OK;
 }
 
-static bm_status net_score(void *self, int worker, bm_score *out)
+static bm_status net_score(void *self, int worker, bm_score *out,
+                           double *batches)
 {
     net *n = self;
 
+    *batches = 0;
     return bm_model_score(n->model, worker - n->first, out);
 }
 

@@ -189,16 +189,15 @@ static void test_the_journal_has_the_bytes_of_an_exchange(void **state)
 }
 
 /* One step per worker; all other frames are in `left`. */
-static void test_the_journal_has_frames_skipped_for_time(void **state)
+static void check_hasty(const char *settings, const char *batches, double sum)
 {
     json_t *all = NULL, *row = NULL, *start = NULL;
     double frames = 0, left = 0;
     size_t i = 0;
     program p;
 
-    (void)state;
     remove_run("hasty");
-    train(&p, "hasty", 2, "train.epochs=2; block.seconds=1e-9");
+    train(&p, "hasty", 2, settings);
     assert_ended(&p, 0);
     all = journal("hasty");
     start = last_event("hasty", "start");
@@ -206,8 +205,8 @@ static void test_the_journal_has_frames_skipped_for_time(void **state)
     {
         if (strcmp(text(row, "event"), "block") != 0)
             continue;
-        assert_string_equal(text(row, "batches_of_workers"), "1 1 1 1");
-        assert_true(number(row, "batches") == 4);
+        assert_string_equal(text(row, "batches_of_workers"), batches);
+        assert_true(number(row, "batches") == sum);
         frames += number(row, "frames");
         left += number(row, "left");
     }
@@ -215,6 +214,15 @@ static void test_the_journal_has_frames_skipped_for_time(void **state)
     assert_true(frames + left == 2 * number(start, "frames"));
     json_decref(start);
     json_decref(all);
+}
+
+static void test_the_journal_has_frames_skipped_for_time(void **state)
+{
+    (void)state;
+    check_hasty("train.epochs=2; block.seconds=1e-9", "1 1 1 1", 4);
+    check_hasty("train.epochs=2; block.seconds=1e-9; batch.sequences=1; "
+                "batch.accumulate=2",
+                "2 2 2 2", 8);
 }
 
 /* Averaging has only G, and Delta = G; strategies by step have neither. */
