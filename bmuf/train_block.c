@@ -29,6 +29,7 @@
 #include "core/span.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- scores -------------------------------------------------------------- */
@@ -68,13 +69,18 @@ static bm_status sum_table(bm_trainer *t)
 
 static bm_status diverged(const bm_trainer *t)
 {
+    const bm_strategy_ops *ops = bm_strategy_find(t->set.strategy);
+    char zeta[64] = "";
+
+    if (t->strategy->traits.filtered)
+        snprintf(zeta, sizeof zeta, ", %s.%s", ops->name, ops->settings.rate);
     return BM_FAIL(
         BM_ERR_NUMERIC,
         "training has diverged: no result of block %lld of epoch "
         "%lld can be used; checkpoints of earlier blocks are unchanged. "
-        "Lower train.rate, bmuf.rate or sgd.clip, and give another "
+        "Lower train.rate%s or sgd.clip, and give another "
         "--out; --from RUN@EPOCH goes on from a checkpoint",
-        (long long)t->at.block + 1, (long long)t->at.epoch + 1);
+        (long long)t->at.block + 1, (long long)t->at.epoch + 1, zeta);
 }
 
 /* ---- what all blocks do -------------------------------------------------- */

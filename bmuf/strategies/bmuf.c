@@ -70,6 +70,6 @@ const bm_strategy_ops bm_strategy_bmuf = {
     .name = "bmuf",
     .help = "blockwise model-update filtering (Chen & Huo 2016)",
     .settings = {options, sizeof(settings), check, .one_momentum = true,
-                 .resolve = resolve},
+                 .rate = "rate", .resolve = resolve},
     BM_FILTERED,
 };

@@ -9,7 +9,8 @@
  *     const bm_strategy_ops bm_strategy_mine = {
  *         .name = "mine",
  *         .help = "...",
- *         .settings = {options, sizeof(settings), .resolve = resolve},
+ *         .settings = {options, sizeof(settings), .rate = "rate",
+ *                      .resolve = resolve},
  *         BM_FILTERED,
  *     };
  */

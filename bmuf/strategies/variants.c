@@ -61,7 +61,8 @@ const bm_strategy_ops bm_strategy_slowmo = {
     .name = "slowmo",
     .help = "SlowMo (Wang et al. 2020): momentum over blocks, in units of "
             "gradients",
-    .settings = {slowmo_options, sizeof(pair), .resolve = resolve_slowmo},
+    .settings = {slowmo_options, sizeof(pair), .rate = "slowmo_lr",
+                 .resolve = resolve_slowmo},
     BM_FILTERED,
 };
 
@@ -96,7 +97,7 @@ const bm_strategy_ops bm_strategy_diloco = {
     .help = "DiLoCo (Douillard et al. 2023): Nesterov momentum over blocks, "
             "AdamW in them",
     .settings = {diloco_options, sizeof(pair), .presets = diloco_presets,
-                 .resolve = resolve_diloco},
+                 .rate = "outer_lr", .resolve = resolve_diloco},
     BM_FILTERED,
 };
 
@@ -120,7 +121,8 @@ static void resolve_lookahead(const void *of, const bm_moment *at,
 const bm_strategy_ops bm_strategy_lookahead = {
     .name = "lookahead",
     .help = "Lookahead (Zhang et al. 2019): a fraction of each block update",
-    .settings = {lookahead_options, sizeof(pair), .resolve = resolve_lookahead},
+    .settings = {lookahead_options, sizeof(pair), .rate = "alpha",
+                 .resolve = resolve_lookahead},
     BM_FILTERED,
 };
 
@@ -160,7 +162,8 @@ const bm_strategy_ops bm_strategy_cntk = {
     .name = "cntk",
     .help = "block momentum as CNTK computes it: classical, also where it says "
             "Nesterov, as in its published results",
-    .settings = {cntk_options, sizeof(cntk), .resolve = resolve_cntk},
+    .settings = {cntk_options, sizeof(cntk), .rate = "block_learning_rate",
+                 .resolve = resolve_cntk},
     BM_FILTERED,
 };
 
@@ -201,7 +204,7 @@ const bm_strategy_ops bm_strategy_fairseq = {
     .name = "fairseq",
     .help = "block momentum as fairseq computes it",
     .settings = {fairseq_options, sizeof(fairseq), .presets = fairseq_presets,
-                 .resolve = resolve_fairseq},
+                 .rate = "block_lr", .resolve = resolve_fairseq},
     BM_FILTERED,
 };
 
@@ -228,6 +231,7 @@ static void resolve_pika(const void *of, const bm_moment *at, bm_traits *traits)
 const bm_strategy_ops bm_strategy_pika = {
     .name = "pika",
     .help = "block momentum as PIKA computes it",
-    .settings = {pika_options, sizeof(pair), .resolve = resolve_pika},
+    .settings = {pika_options, sizeof(pair), .rate = "block_lr",
+                 .resolve = resolve_pika},
     BM_FILTERED,
 };

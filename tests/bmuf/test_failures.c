@@ -208,6 +208,46 @@ static void test_divergence_of_all_workers_ends_training(void **state)
     bm_comm_close(one);
 }
 
+/* The setting of zeta is one of the strategy, if it has a filter. */
+static void test_the_message_names_the_rates_of_the_strategy(void **state)
+{
+    static const struct {
+        const char *settings[4], *lower;
+    } cases[] = {
+        {{"train.strategy=bmuf"}, "train.rate, bmuf.rate or sgd.clip"},
+        {{"train.strategy=bmuf", "block.fragments=2"},
+         "train.rate, bmuf.rate or sgd.clip"},
+        {{"train.strategy=bmuf", "block.warmup=9"}, "train.rate or sgd.clip"},
+        {{"train.strategy=slowmo"}, "train.rate, slowmo.slowmo_lr or sgd.clip"},
+        {{"train.strategy=diloco"}, "train.rate, diloco.outer_lr or sgd.clip"},
+        {{"train.strategy=lookahead"}, "train.rate, lookahead.alpha or "},
+        {{"train.strategy=cntk"}, "train.rate, cntk.block_learning_rate or "},
+        {{"train.strategy=fairseq"}, "train.rate, fairseq.block_lr or "},
+        {{"train.strategy=pika"}, "train.rate, pika.block_lr or sgd.clip"},
+        {{"train.strategy=average"}, "Lower train.rate or sgd.clip"},
+        {{"train.strategy=ssgd"}, "Lower train.rate or sgd.clip"},
+    };
+    problem p = {.workers = 1, .batch = BATCH, .poisoned = 1, .excess = 1e6};
+    bm_comm *one = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open_alone(&one));
+    FOR_EACH (i, cases) {
+        job j = open_job(one, p, cases[i].settings);
+        bm_block_report report;
+
+        start_job(&j);
+        for (int t = 0; t < 2; t++)
+            assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_int_equal(bm_trainer_block(j.trainer, 0.25, &report),
+                         BM_ERR_NUMERIC);
+        if (strstr(bm_last_message(), cases[i].lower) == NULL)
+            fail_msg("%s: %s", cases[i].settings[0], bm_last_message());
+        close_job(&j);
+    }
+    bm_comm_close(one);
+}
+
 static bm_status fail_on_the_last_rank(void *self, bm_params *params,
                                        int worker, int64_t step,
                                        double *samples)
@@ -271,6 +311,7 @@ int main(void)
         TEST(test_loss_that_is_not_finite_ends_training_by_steps),
         TEST(test_small_losses_may_rise),
         TEST(test_divergence_of_all_workers_ends_training),
+        TEST(test_the_message_names_the_rates_of_the_strategy),
         TEST(test_failure_of_one_rank_fails_all),
     };
     return RUN_GROUP_MPI("failures", tests);
