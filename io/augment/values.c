@@ -128,9 +128,9 @@ static void along_bands(const float *x, size_t n, bool largest, float *y)
 static void one_pixel(const bm_layout *l, bool largest, float part, float *x,
                       size_t strips, float *work)
 {
-    size_t width = bm_layout_width(l);
+    size_t width = bm_layout_width(l), stride = bm_layout_stride(l);
 
-    for (size_t j = 0; j < strips * width; j += l->bands)
+    for (size_t j = 0; j < strips * width; j += stride)
         along_bands(x + j, l->bands, largest, work + j);
     for (size_t i = 0; i < strips; i++) {
         const float *here = work + i * width;
@@ -139,9 +139,10 @@ static void one_pixel(const bm_layout *l, bool largest, float part, float *x,
         float *to = x + i * width;
 
         for (size_t j = 0; j < width; j++)
-            to[j] += part * (extreme(extreme(before[j], here[j], largest),
-                                     after[j], largest) -
-                             to[j]);
+            if (j % stride < l->bands)
+                to[j] += part * (extreme(extreme(before[j], here[j], largest),
+                                         after[j], largest) -
+                                 to[j]);
     }
 }
 

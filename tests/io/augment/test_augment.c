@@ -735,6 +735,26 @@ static void test_strokes_grow_and_shrink_by_pixels(void **_)
     }
 }
 
+/* Two stacked frames of four bands and two values of the pitch, which stay. */
+static void test_strokes_stay_within_their_bands(void **_)
+{
+    enum { BANDS = 4, PITCH = 2, STRIDE = BANDS + PITCH, WIDTH = 2 * STRIDE };
+    const bm_layout l = {BM_FRAMES_SPEECH, WIDTH, BANDS, PITCH, 2, 1};
+    float x[3 * WIDTH] = {0}, work[3 * WIDTH];
+
+    (void)_;
+    x[WIDTH + BANDS - 1] = 1;      /* the last band of the first frame */
+    x[WIDTH + STRIDE + BANDS] = 2; /* a pitch of the second */
+    bm_strokes_change(&l, 1, x, 3, work);
+    for (int i = 0; i < 3 * WIDTH; i++) {
+        int strip = i / WIDTH, d = i % WIDTH;
+        bool pitch = strip == 1 && d == STRIDE + BANDS;
+        bool near = d == BANDS - 1 || d == BANDS - 2;
+
+        assert_true(x[i] == (pitch ? 2 : near ? 1 : 0));
+    }
+}
+
 /* ---- values ------------------------------------------------------------------- */
 
 static void test_gaussian_numbers_have_their_moments(void **_)
@@ -997,6 +1017,7 @@ int main(void)
         cmocka_unit_test(
             test_elastic_displacements_have_their_size_and_are_smooth),
         cmocka_unit_test(test_strokes_grow_and_shrink_by_pixels),
+        cmocka_unit_test(test_strokes_stay_within_their_bands),
         cmocka_unit_test(test_gaussian_numbers_have_their_moments),
         cmocka_unit_test(test_contrast_and_volume_are_as_drawn),
         cmocka_unit_test(test_noise_is_in_deviations_of_each_feature),
