@@ -170,6 +170,15 @@ static char *read_line(char *line, int room, void *context)
     return line;
 }
 
+/* Could a line "key = value" not be read? Blanks beside '=' may be missing in the
+ * one that was. */
+static bool too_long(const source *s, const char *key, const char *text)
+{
+    size_t n = s->is_quoted ? strlen(s->quoted) + 2 : strlen(text);
+
+    return strlen(key) + strlen(" = ") + n > BM_LONGEST_LINE + 2;
+}
+
 static int take(void *context, const char *section, const char *key,
                 const char *text)
 {
@@ -180,6 +189,9 @@ static int take(void *context, const char *section, const char *key,
     here(s, where, sizeof where);
     s->unread = false;
     s->open = false;
+    if (too_long(s, key, text))
+        bm_fault_add(&s->config->faults, where,
+                     "the line is longer than %d characters", BM_LONGEST_LINE);
     if (section[0] == '\0')
         bm_fault_add(&s->config->faults, where,
                      "%s is set before the first [section]", key);
@@ -272,7 +284,7 @@ bm_status bm_config_read_text(bm_config *config, const char *path,
 /* Would bm_config_read take this line for a continuation? */
 static bool can_go_on(const char *text)
 {
-    return text[0] != '\0' && strchr("#;[", text[0]) == NULL &&
+    return text[0] != '\0' && strchr("#;[\t", text[0]) == NULL &&
            strchr(text, '=') == NULL && strstr(text, ": ") == NULL;
 }
 
@@ -302,7 +314,7 @@ static void write_value(const char *key, const char *text, FILE *file)
         fprintf(file, "%.*s", (int)n, text);
         column += n;
         text += n + blanks;
-        if (column > WIDE && can_go_on(text)) {
+        if (column > WIDE && blanks == 1 && can_go_on(text)) {
             fputs("\n    ", file);
             column = 4;
         } else if (*text != '\0') {

@@ -3,6 +3,7 @@
  * that a user can correct all of them at once.
  */
 #include "core/config_parts.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <errno.h>
@@ -187,6 +188,11 @@ static void check_option(bm_faults *f, const bm_config *config,
                      section, o->key, section, o->key,
                      o->type == BM_TEXT && o->unit != NULL ? o->unit : "VALUE",
                      o->help);
+    else if (!bm_is_utf8(text))
+        bm_fault_add(f, where,
+                     "%s.%s is not UTF-8; convert the configuration, or rename "
+                     "the file that it names",
+                     section, o->key);
     else if (!parse(o, text, &v))
         bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%.*s", section, o->key,
                      text, kinds[o->type], o->type == BM_CHOICE ? ": " : "",

@@ -255,7 +255,7 @@ const char *bm_text_kind(const char *path)
     if (line[0] == '<')
         return xml;
     if (line[0] == '[')
-        return close != NULL && strcspn(line, "{\"") == strlen(line)
+        return close != NULL && strcspn(line, "{\"") > (size_t)(close - line)
                    ? bm_kind_configuration
                    : json_list;
     if (is_setting(line))

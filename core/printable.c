@@ -30,6 +30,18 @@ static size_t character(const unsigned char *s, uint32_t *code)
     return n;
 }
 
+bool bm_is_utf8(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t code = 0;
+    size_t n = 0;
+
+    for (; *s != '\0'; s += n)
+        if ((n = character(s, &code)) == 0)
+            return false;
+    return true;
+}
+
 /* ASCII's and Unicode's controls (C0, C1, DEL), and those that reorder or end
  * lines. */
 static bool is_control(uint32_t c)

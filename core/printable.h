@@ -3,7 +3,10 @@
 #ifndef BM_CORE_PRINTABLE_H
 #define BM_CORE_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+bool bm_is_utf8(const char *text);
 
 /* out [room] <- the text with control characters and bytes that are not UTF-8
  * written as "\x1b", and "\n" and "\t"; cut between characters to fit, then

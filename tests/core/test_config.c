@@ -273,6 +273,9 @@ static void test_faults_of_the_file_are_reported_by_line(void **state)
                  "%s:3: neither [section] nor key = value");
     assert_fault("[model]\nnet=a\n[job]\nworkers=1\n\nworkers=2\n",
                  "%s:6: job.workers is set twice; first in ");
+    assert_fault("[model]\nnet=caf\xe9\n", "%s:2: model.net is not UTF-8");
+    snprintf(text, sizeof text, "[model]\nnet=%0193d\n", 0);
+    assert_fault(text, "%s:2: the line is longer than 196 characters");
     snprintf(text, sizeof text, "[model]\nnet=a\n;%0250d\n", 0);
     assert_fault(text,
                  "%s:3: the line is longer than 196 characters or not text");
@@ -444,6 +447,7 @@ static void test_values_are_rejected_or_read_back_unchanged(void **state)
     static const char *const words[] = {
         "a",  "#b", "[c]", "d:", "e=f",       ";g",  "h;i", "\"", "x:y", "[j",
         "k:", "-",  "#",   "=",  "long-word", "\"l", "m\"", ";",  "n\"o"};
+    static const char *const between[] = {" ", " ", "  ", " \t", "\t"};
     enum { WORDS = sizeof words / sizeof words[0] };
     bm_rng rng = bm_rng_make(5, "config", 0);
     int kept = 0, refused = 0;
@@ -458,7 +462,8 @@ static void test_values_are_rejected_or_read_back_unchanged(void **state)
 
         for (size_t k = 0; k < n; k++)
             snprintf(net + strlen(net), sizeof net - strlen(net), "%s%s",
-                     k > 0 ? " " : "", words[bm_rng_below(&rng, of)]);
+                     k > 0 ? between[bm_rng_below(&rng, 5)] : "",
+                     words[bm_rng_below(&rng, of)]);
         assert_non_null(file);
         assert_ok(bm_config_new(&config));
         if (bm_config_set(config, net) == BM_OK) {
