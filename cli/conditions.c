@@ -46,7 +46,12 @@ static const struct condition {
     {"job.audit", PER_BLOCK},
     {"batch.sequences batch.frames batch.order batch.accumulate", ""},
     {"batch.buckets", "batch.order = random,sortagrad,laplace"},
-    {"augment", ""},
+    {"augment.share", ""},
+    {"augment.reverb augment.noise_sound augment.speed augment.warp "
+     "augment.time_masks augment.frequency_masks augment.offset "
+     "augment.contrast augment.noise augment.slant augment.height "
+     "augment.shift augment.elastic augment.stroke augment.cutouts",
+     "augment.share > 0"},
     {"augment.reverb_share", "augment.reverb != no"},
     {"augment.t60 augment.direct", "augment.reverb = made"},
     {"augment.noise_sound_share augment.snr", "augment.noise_sound != no"},

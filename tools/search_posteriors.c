@@ -48,8 +48,9 @@ static bm_status search(bm_decoder *d, const bm_vocab *vocab, const char *data,
     size_t classes = bm_vocab_size(vocab), at = sizeof(int32_t);
     int32_t n = 0;
 
-    memcpy(&n, data, sizeof n);
-    if (size < sizeof n || (size_t)n != classes)
+    if (size >= sizeof n)
+        memcpy(&n, data, sizeof n);
+    if ((size_t)n != classes)
         return BM_FAIL(BM_ERR_FORMAT, "posteriors of %d classes for %zu", n,
                        classes);
     for (; at + sizeof n <= size; at += (size_t)n * classes * sizeof(float)) {

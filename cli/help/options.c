@@ -75,11 +75,6 @@ static bm_status report_unknown(const char *word)
     char near[64] = "";
     bm_setting_group g;
 
-    if (bm_habit_setting(word, false, near, sizeof near) ||
-        bm_habit_setting(word, true, near, sizeof near))
-        return BM_FAIL(BM_ERR_ARG,
-                       "there is no section or setting '%s'; did you mean %s?",
-                       word, near);
     names[0] = '\0';
     for (size_t i = 0; bm_setting_group_at(i, &g); i++)
         for (const bm_section *s = g.sections; s->name != NULL; s++) {
@@ -89,14 +84,21 @@ static bm_status report_unknown(const char *word)
                 add_name(names, sizeof names, s->name, o->key);
             }
         }
-    if (bm_nearest_word(word, names, near, sizeof near))
+    if (!bm_habit_setting(word, false, near, sizeof near) &&
+        !bm_habit_setting(word, true, near, sizeof near) &&
+        !bm_nearest_word(word, names, near, sizeof near))
         return BM_FAIL(BM_ERR_ARG,
-                       "there is no section or setting '%s'; did you mean %s?",
-                       word, near);
+                       "there is no section or setting '%s'; bmuf options and "
+                       "bmuf options --pack list all",
+                       word);
+    if (strcmp(near, word) == 0)
+        return BM_FAIL(BM_ERR_ARG,
+                       "%s is not of bmuf pack, but of another verb; leave "
+                       "--pack out",
+                       word);
     return BM_FAIL(BM_ERR_ARG,
-                   "there is no section or setting '%s'; bmuf options and bmuf "
-                   "options --pack list all",
-                   word);
+                   "there is no section or setting '%s'; did you mean %s?",
+                   word, near);
 }
 
 /* ---- text ---------------------------------------------------------------- */

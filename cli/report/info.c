@@ -55,7 +55,7 @@ static void print_text(const char *indent, int width, const char *key,
 
 static void print_tensors(const bm_st_file *f)
 {
-    double floats = 0;
+    double numbers = 0;
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (bm_st_text(f, keys[i]) != NULL)
@@ -67,9 +67,11 @@ static void print_tensors(const bm_st_file *f)
         for (int d = 0; d < t->rank; d++)
             printf("%s%llu", d > 0 ? ", " : "", (unsigned long long)t->dim[d]);
         printf("]\n");
-        floats += t->dtype == BM_F32 ? (double)t->count : 0;
+        if (t->dtype == BM_I8 || t->dtype == BM_F16 ||
+            (t->dtype == BM_F32 && !bm_ends_with(t->name, ".scale")))
+            numbers += (double)t->count;
     }
-    printf("%.0f floats in total\n", floats);
+    printf("%.0f numbers in total\n", numbers);
 }
 
 static bm_status describe_tensors(const char *path, bool json)

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,12 @@ typedef struct named {
     uint32_t shard, sequence;
 } named;
 
+/* Of a shard. */
+typedef struct shard_texts {
+    uint64_t labels;
+    size_t missing; /* sequences without a text */
+} shard_texts;
+
 /* In the parent, for all shards. */
 typedef struct tally {
     FILE *out;
@@ -70,7 +77,8 @@ typedef struct tally {
     size_t count[N_KINDS];
     uint64_t sequences, frames, labels;
     bm_shard_member *members;
-    bool complete; /* this shard was read to its end */
+    shard_texts *texts; /* of each shard */
+    bool complete;      /* this shard was read to its end */
     named *names;
     size_t n_names, room_names;
     uint32_t shard, sequence;         /* of the next name in the pipe */
@@ -312,6 +320,7 @@ static void inspect(void *self, FILE *to)
     inspection i = {.stride = t->stride, .out = to};
     const char *tag = NULL;
     uint64_t frames = 0, labels = 0;
+    size_t missing = 0;
 
     if (bm_shard_open(&i.s, t->path) != BM_OK) {
         send_problem(&i, UNREADABLE, bm_last_message());
@@ -329,12 +338,15 @@ static void inspect(void *self, FILE *to)
         fprintf(to, "%%%zu %zu\n", k + 1, bm_shard_units(i.s));
         fflush(to);
     }
+    for (size_t k = 0; k < i.s->t.n; k++)
+        missing += !bm_shard_has_reference(i.s, k);
     send_names(&i);
     fprintf(to,
-            "=%zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64
+            "=%zu %zu %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64
             " %" PRIu64 " %" PRIu64 "\n",
-            i.s->t.n, frames, labels, i.s->place.index, i.s->place.count,
-            i.s->place.first, i.s->place.before, bm_shard_hash(i.s));
+            i.s->t.n, missing, frames, labels, i.s->place.index,
+            i.s->place.count, i.s->place.first, i.s->place.before,
+            bm_shard_hash(i.s));
     free(i.min_frames);
     bm_sequences_free(&i.x);
     bm_waveform_free(&i.wave);
@@ -356,17 +368,20 @@ static void keep_name(tally *t, uint64_t hash)
     t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
 }
 
-/* "sequences frames labels index count first before hash" */
+/* "sequences missing frames labels index count first before hash" */
 static void receive_end(tally *t, const char *text)
 {
     bm_shard_member *m = &t->members[t->shard];
+    shard_texts *texts = &t->texts[t->shard];
     char *end = NULL;
 
     m->readable = true;
     m->sequences = strtoull(text, &end, 10);
     t->sequences += m->sequences;
+    texts->missing = strtoull(end, &end, 10);
     t->frames += strtoull(end, &end, 10);
-    t->labels += strtoull(end, &end, 10);
+    texts->labels = strtoull(end, &end, 10);
+    t->labels += texts->labels;
     m->place.index = strtoll(end, &end, 10);
     m->place.count = strtoll(end, &end, 10);
     m->place.first = strtoll(end, &end, 10);
@@ -492,6 +507,25 @@ static void check_names(tally *t, char **paths)
     }
 }
 
+/* Shards that have no text at all, where others have. */
+static void check_texts(tally *t, char **paths, size_t n)
+{
+    char line[1024];
+
+    for (size_t i = 0; i < n && t->labels > 0; i++) {
+        const shard_texts *texts = &t->texts[i];
+
+        if (texts->labels > 0 || texts->missing == 0)
+            continue;
+        snprintf(line, sizeof line,
+                 "%s: %s without a text, but other shards have texts: training "
+                 "takes them for silence; pack the set again",
+                 paths[i],
+                 bm_count_noun((long long)texts->missing, "sequence").text);
+        report(t, EMPTY, line);
+    }
+}
+
 static void report_missing(void *self, const char *text)
 {
     report(self, MISSING, text);
@@ -546,6 +580,7 @@ static size_t summarize(const tally *t, const char *directory, size_t shards)
 static size_t print_json(const tally *t, const char *directory, size_t shards)
 {
     json_t *of_kinds = json_object(), *o = NULL;
+    char path[PATH_MAX];
     size_t problems = 0;
 
     for (int k = 0; k < N_KINDS; k++) {
@@ -554,11 +589,12 @@ static size_t print_json(const tally *t, const char *directory, size_t shards)
             json_object_set_new(of_kinds, kinds[k],
                                 json_integer((json_int_t)t->count[k]));
     }
-    o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:O}", "path", directory,
-                  "shards", (json_int_t)shards, "sequences",
-                  (json_int_t)t->sequences, "frames", (json_int_t)t->frames,
-                  "labels", (json_int_t)t->labels, "problems",
-                  (json_int_t)problems, "kinds", of_kinds, "list", t->list);
+    o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:O}", "path",
+                  bm_printable(directory, path, sizeof path), "shards",
+                  (json_int_t)shards, "sequences", (json_int_t)t->sequences,
+                  "frames", (json_int_t)t->frames, "labels",
+                  (json_int_t)t->labels, "problems", (json_int_t)problems,
+                  "kinds", of_kinds, "list", t->list);
     json_dumpf(o, t->out, JSON_INDENT(1));
     fputc('\n', t->out);
     json_decref(o);
@@ -581,7 +617,8 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
     BM_ASSERT(stride >= 1);
     BM_TRY_DONE(bm_shard_list(directory, &paths, &n));
     t.members = calloc(n, sizeof *t.members);
-    if (t.members == NULL)
+    t.texts = calloc(n, sizeof *t.texts);
+    if (t.members == NULL || t.texts == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu shards", n);
     check_unfinished(&t, directory);
     for (size_t i = 0; i < n; i++)
@@ -597,6 +634,7 @@ bm_status bm_check_directory(const char *directory, int stride, size_t limit,
         watch(&t, 0);
     }
     check_names(&t, paths);
+    check_texts(&t, paths, n);
     check_complete(&t, directory, paths, n);
     bm_log_make_room();
     *problems =
@@ -606,6 +644,7 @@ done:
     json_decref(t.list);
     free(t.names);
     free(t.members);
+    free(t.texts);
     bm_shard_list_free(paths, n);
     return status;
 }

@@ -284,6 +284,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "schedule.kind = exponential,newbob"},
         {"schedule.kind=exponential", "schedule.patience=2",
          "schedule.patience = 2", "schedule.kind = newbob"},
+        {"augment.share=0", "augment.speed=0.9:1.1", "augment.speed = 0.9:1.1",
+         "augment.share > 0"},
         {"slowmo.slowmo_lr=2", NULL, "slowmo.slowmo_lr = 2",
          "train.strategy = slowmo"},
         {"compress.share=0.2", "compress.code=int8", "compress.share = 0.2",

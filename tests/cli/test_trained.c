@@ -83,7 +83,7 @@ static void test_a_model_is_trained_and_described(void **_)
     assert_true(json_array_size(json_object_get(model, "tensors")) > 2);
     /* blstm: 2 x 4 x 16 (16 + 16 + 1); linear: 33 x 5 */
     o = BMUF("info", "run/model.safetensors");
-    assert_says(o.out, "4389 floats in total");
+    assert_says(o.out, "4389 numbers in total");
     o = BMUF("info", "run/checkpoints/block-00000009.safetensors");
     assert_code(o, 0);
     assert_says(o.out, "delta");

@@ -143,6 +143,11 @@ static bm_status make_missing(const bm_corpus *c)
     for (bm_speech_set set = 0; set < BM_SPEECH_N_SETS; set++) {
         BM_TRY(bm_corpus_find(c, set, &places[set]));
         found += places[set].index;
+        if (c->s.listen > 0 && places[set].index > 0)
+            bm_log(BM_WARNING,
+                   "no recordings of %s to listen to: its first shard is there "
+                   "already; give another --out",
+                   bm_speech_set_name(set));
     }
     if (found > 0)
         bm_log(BM_NOTE, "going on: %s %s there",

@@ -176,6 +176,39 @@ static void test_a_set_without_labels_is_no_problem(void **_)
     corpus_remove(directory);
 }
 
+/* A shard that has no text at all, beside one with texts. */
+static void test_a_shard_without_texts_is_reported(void **_)
+{
+    char *directory = corpus_directory(), *text = NULL;
+    float x[CORPUS_FRAMES * CORPUS_D] = {0};
+    size_t problems = 0;
+
+    (void)_;
+    for (size_t shard = 0; shard < 2; shard++) {
+        corpus c = corpus_make(directory, shard > 0 ? "y" : "x", 0);
+        bm_shard_writer *w = NULL;
+
+        assert_ok(
+            bm_shard_writer_open(&w, directory, c.name, &c.settings, &c.meta));
+        add(w, shard > 0 ? "a" : "b", x, CORPUS_FRAMES, 0);
+        if (shard == 0)
+            add(w, "c", x, CORPUS_FRAMES, 3);
+        else
+            for (size_t i = 0; i < 2; i++)
+                assert_ok(bm_shard_writer_add(w, i > 0 ? "d" : "e", NULL, x,
+                                              CORPUS_FRAMES, NULL, 0));
+        assert_ok(bm_shard_writer_finish(w, &problems));
+        bm_shard_writer_close(w);
+        bm_vocab_free((bm_vocab *)c.meta.vocab);
+    }
+    text = checked(directory, 1, &problems);
+    assert_int_equal(problems, 1);
+    assert_reported(text, "y-00000.bmuf.h5: 2 sequences without a text, but "
+                          "other shards have texts");
+    free(text);
+    corpus_remove(directory);
+}
+
 /* Within a shard and across two shards. */
 static void test_duplicate_names_are_reported(void **_)
 {
@@ -689,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_a_stride_makes_sequences_too_short),
         cmocka_unit_test(test_invalid_sequences_are_reported_by_name),
         cmocka_unit_test(test_a_set_without_labels_is_no_problem),
+        cmocka_unit_test(test_a_shard_without_texts_is_reported),
         cmocka_unit_test(test_duplicate_names_are_reported),
         cmocka_unit_test(test_problems_beyond_the_limit_are_counted),
         cmocka_unit_test(test_every_problem_of_every_shard_is_reported),
