@@ -130,7 +130,8 @@ static void set_up(rig *r, const job *j)
     }
     for (size_t i = 0; blocks != NULL && blocks[i] != NULL; i++)
         assert_ok(bm_config_set(r->config, blocks[i]));
-    set(r->config, "bmuf.momentum", "0.7");
+    set(r->config, "bmuf.momentum",
+        blocks != NULL ? "0.7" : "0.7@0 0.4@2 0.8@4");
     set(r->config, "bmuf.rate", "0.9");
     assert_ok(bm_alloc(j->be, N, &r->params.w));
     assert_ok(bm_alloc(j->be, N, &r->params.g));
@@ -181,11 +182,19 @@ static void note_own_model(const rig *r, int block, outcome *out)
     get(of[i].be, of[i].x, out->start[block]);
 }
 
+/* A block is an epoch. */
+static bm_moment moment_of(const rig *r, int block)
+{
+    return (bm_moment){.workers = r->of->workers, .epochs = block};
+}
+
 static void train_block(rig *r, int block, outcome *out)
 {
     bm_strategy *s = r->strategy;
+    bm_moment at = moment_of(r, block);
     bool steps = s->ops->per == BM_STEP;
 
+    assert_ok(bm_strategy_moment(s, &at));
     bm_strategy_block(s, block, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
     for (int k = r->first; k < r->last; k++) {
         bool good = true, broken = breaks(r->of, k, block);
@@ -229,12 +238,12 @@ static void average(rig *r, int block, float *out)
     get(r->params.be, r->params.g, out);
 }
 
-/* Closes the strategy and resumes from its states. */
-static void restart(rig *r)
+/* Closes the strategy after a block and resumes from its states. */
+static void restart(rig *r, int block)
 {
     bm_state of[STATES];
     size_t n = bm_strategy_state(r->strategy, of);
-    const bm_moment before = {.workers = (int)r->strategy->job.workers};
+    bm_moment before = moment_of(r, block);
     float *kept[STATES];
 
     for (size_t i = 0; i < n; i++) {
@@ -266,7 +275,7 @@ static outcome *run(const job *j, const char *transport)
             strcmp(j->strategy, "onebit") != 0)
             average(&r, t, out->mean[t]);
         if (t == 3 && r.strategy->ops->per == BM_BLOCK)
-            restart(&r);
+            restart(&r, t);
     }
     clear_up(&r);
     return out;
@@ -386,7 +395,7 @@ static void test_exchanges_share_a_communicator(void **state)
             train_block(&b, t, second);
             average(&b, t, second->mean[t]);
             if (t == 3)
-                restart(&a);
+                restart(&a, t);
         }
         clear_up(&a);
         average(&b, BLOCKS - 1, second->mean[BLOCKS - 1]);
