@@ -12,11 +12,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 browser=
-for name in chromium chromium-browser google-chrome chrome; do
+for name in chromium chromium-headless-shell chromium-browser google-chrome chrome; do
     browser=$(command -v "$name") && break
 done
 [ -n "$browser" ] || {
-    echo 'skipped: there is no Chromium; on Debian: apt-get install chromium'
+    echo 'skipped: there is no Chromium; on Debian: apt-get install chromium-headless-shell'
     exit 77
 }
 

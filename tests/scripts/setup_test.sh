@@ -132,7 +132,7 @@ apt_get_is_asked_for clang-14 libclang-rt-14-dev clang-format-14 \
     slurm-wlm munge
 setup root --ci
 ends 0
-apt_get_is_asked_for mmdebstrap
+apt_get_is_asked_for mmdebstrap chromium-headless-shell
 
 # A toolkit that is not in PATH counts too: CMake finds it.
 mkdir -p "$work/toolkit/bin"
