@@ -48,6 +48,7 @@ frames_total = 1800
 END
 "$bmuf" train my.ini --out one >one.log 2>&1 || fail 'one process'
 digest=$(field digest one/journal.jsonl)
+[ -n "$digest" ] || fail 'no digest in the journal of one process'
 same() { # RUN
     [ "$digest" = "$(field digest "$1/journal.jsonl")" ] ||
         fail "$1: other bits than in one process"
@@ -74,7 +75,7 @@ code=$(slurm_wait "$job") || fail 'the job does not end'
 [ "$code" = 0 ] || fail "the job ends with $code"
 same run/1
 [ "$(events start run/1/journal.jsonl)" = 2 ] || fail 'the job was not requeued once'
-grep -q '"reason":"stopped"' run/1/journal.jsonl ||
+grep -q '"reason":"stopped"' run/1/journal.jsonl || fail 'no rank was told to stop'
 grep -q '"ranks":4' run/1/journal.jsonl || fail 'not four ranks'
 grep -q '"placement":"0 n1 .*; 1 n1 .*; 2 n2 .*; 3 n2 ' run/1/journal.jsonl ||
     fail 'the ranks are elsewhere'

@@ -102,6 +102,7 @@ for tries in $(seq 50); do
 done
 "$bmuf" train run.ini --out one >one.log 2>&1 || fail 'one process'
 digest=$(field digest one/journal.jsonl)
+[ -n "$digest" ] || fail 'no digest in the journal of one process'
 
 on "$bmuf" train run.ini --out two --hosts n1:2,n2:2 >two.log 2>&1 ||
     fail 'two hosts'
