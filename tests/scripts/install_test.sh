@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs a build into a temporary directory; builds and runs another project's
 # programs with it, by the CMake package and by pkg-config. One of them turns
-# speech into words with a model that is trained here.
+# speech into words with a model that is trained here. Every header compiles alone.
 #
 #   tests/scripts/install_test.sh BUILD CC [FLAGS]
 set -eu
 build=$1 cc=$2 flags=${3-}
-consumer=$(cd "$(dirname "$0")/../consumer" && pwd)
+top=$(cd "$(dirname "$0")/../.." && pwd)
+consumer=$top/tests/consumer
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
@@ -34,6 +35,12 @@ lib=$(pkg-config --variable=libdir bmuf)/libbmuf.a
     -Wl,--whole-archive "$lib" -Wl,--no-whole-archive \
     $(pkg-config --cflags --libs bmuf)
 must_print "$work/consumer"
+
+# As C17 with POSIX.
+# shellcheck disable=SC2046 # a list of flags
+find "$prefix/include" -name '*.h' -print0 |
+    xargs -0 "$cc" -std=c17 -D_POSIX_C_SOURCE=200809L -fsyntax-only \
+        $(pkg-config --cflags bmuf) -x c
 
 # A model of noises; both programs hear the same in one of them.
 model() {
@@ -65,9 +72,29 @@ if [ -e "$bmuf" ]; then
     cd "$OLDPWD"
 fi
 
-# The installed program, if this build has one, runs, and docs/ are installed.
+# The installed program, if this build has one, runs, and docs/ are installed, with
+# what pages show and name.
 [ ! -e "$build/bmuf" ] || "$prefix/bin/bmuf" --version >/dev/null
-find "$prefix" -name tour.md | grep -q .
+names() { (cd "$1" && find . -type f | sort) }
+names "$top/docs" >"$work/pages"
+names "$(dirname "$(find "$prefix" -name tour.md)")" | diff "$work/pages" -
+
+# A build without its CUDA plugin, which the quick start does not make, is installed
+# too, and says what is missing.
+if grep -q 'libbmuf_cuda[.]so' "$build/cmake_install.cmake"; then
+    sed 's/libbmuf_cuda[.]so/libbmuf_none.so/g' "$build/cmake_install.cmake" \
+        >"$work/without.cmake"
+    cmake -DCMAKE_INSTALL_PREFIX="$work/without" -P "$work/without.cmake" \
+        >"$work/without.log"
+    grep -q '^-- No CUDA plugin: .*--target bmuf_cuda' "$work/without.log" || {
+        echo 'no word of the missing CUDA plugin'
+        exit 1
+    }
+    [ -x "$work/without/bin/bmuf" ] || {
+        echo 'nothing is installed without the CUDA plugin'
+        exit 1
+    }
+fi
 
 # So are manual pages, without faults in their roff, and completion.
 for file in share/man/man1/bmuf.1 share/man/man1/bmuf-train.1 \
