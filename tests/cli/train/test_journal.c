@@ -241,6 +241,7 @@ static void test_fields_a_strategy_lacks_are_null(void **state)
         remove_run("null");
         train(&p, "null", 2, settings[i]);
         assert_ended(&p, 0);
+        assert_true(events("null", "block") > 0);
         all = journal("null");
         json_array_foreach(all, k, row)
         {
