@@ -10,12 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Called first by each thread: libraries must not start others. */
-static void start_thread(void)
-{
-    bm_onednn_start();
-}
-
 static void cpu_close(bm_backend *be)
 {
     bm_cpu *cpu = be->self;
@@ -46,7 +40,7 @@ static bm_status cpu_use(bm_backend *be, size_t threads, bm_precision precision)
         BM_TRY(bm_bf16_choose(&cpu->bf16));
     if (precision == BM_BF16 && cpu->bf16 == BM_BF16_OF_DNN && cpu->dnn == NULL)
         BM_TRY(bm_onednn_open(&cpu->dnn));
-    BM_TRY(bm_thread_pool_open(&pool, threads, start_thread));
+    BM_TRY(bm_thread_pool_open(&pool, threads));
     bm_thread_pool_close(cpu->pool);
     cpu->pool = pool;
     cpu->precision = precision;
@@ -66,7 +60,6 @@ static bm_status cpu_open(bm_backend *be, int index)
     cpu = be->self = calloc(1, sizeof *cpu);
     if (cpu == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the cpu backend");
-    start_thread();
     openblas_set_num_threads(1);
     BM_TRY_DONE(bm_isa_find(&cpu->isa));
     BM_TRY_DONE(cpu_use(be, 1, BM_FP32));

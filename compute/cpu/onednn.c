@@ -106,22 +106,26 @@ const char *bm_onednn_version(void)
     return text;
 }
 
-/* If oneDNN was built with OpenMP, its number of threads is set for the calling
- * thread. */
-void bm_onednn_start(void)
+/* If oneDNN was built with OpenMP, its number of threads is a setting of the
+ * calling thread. Called before oneDNN computes. */
+static void stay_on_this_thread(void)
 {
-    void *found = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    static _Thread_local bool done;
     void (*set)(int) = NULL;
 
-    *(void **)&set = found;
+    if (done)
+        return;
+    *(void **)&set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     if (set != NULL)
         set(1);
+    done = true;
 }
 
 void bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,
                      float alpha, const float *a, size_t lda, const float *b,
                      size_t ldb, float beta, float *c, size_t ldc)
 {
+    stay_on_this_thread();
     dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', (dnnl_dim_t)m,
                (dnnl_dim_t)n, (dnnl_dim_t)k, alpha, a, (dnnl_dim_t)lda, b,
                (dnnl_dim_t)ldb, beta, c, (dnnl_dim_t)ldc);
@@ -310,6 +314,7 @@ static bm_status execute(const bm_onednn *d, dnnl_primitive_t primitive,
     dnnl_status_t s =
         dnnl_stream_create(&stream, d->engine, dnnl_stream_default_flags);
 
+    stay_on_this_thread();
     for (int i = 0; i < n && s == dnnl_success; i++) {
         args[i].arg = names[i];
         s = dnnl_memory_create(&args[i].memory, MD(mds[i]), d->engine, data[i]);

@@ -4,7 +4,8 @@
  * between versions 2 and 3; onednn.c supports both.
  *
  * C [m, n] = op(A) op(B), row-major, with `ld` numbers from row to row. In a
- * build without oneDNN functions fail with BM_ERR_UNSUPPORTED.
+ * build without oneDNN functions fail with BM_ERR_UNSUPPORTED. The first product
+ * of a thread sets the number of OpenMP threads that it starts to one.
  */
 #ifndef BM_COMPUTE_CPU_ONEDNN_H
 #define BM_COMPUTE_CPU_ONEDNN_H
@@ -19,9 +20,6 @@
  * of the calling thread; NULL without oneDNN. */
 bool bm_onednn_has(void);
 const char *bm_onednn_version(void);
-
-/* To be called first by every thread: oneDNN must not start others from it. */
-void bm_onednn_start(void);
 
 /* C = alpha op(A) op(B) + beta C, in fp32. */
 void bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,

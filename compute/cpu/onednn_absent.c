@@ -11,8 +11,6 @@ const char *bm_onednn_version(void)
     return NULL;
 }
 
-void bm_onednn_start(void) {}
-
 bm_onednn_units bm_onednn_bf16(void)
 {
     return BM_DNN_NONE;

@@ -16,9 +16,8 @@ enum { LOOKS = 1000 };
 
 struct bm_thread_pool {
     size_t threads;
-    pthread_t *others; /* [threads - 1] */
-    size_t started;    /* threads in others */
-    void (*start)(void);
+    pthread_t *others;     /* [threads - 1] */
+    size_t started;        /* threads in others */
     pthread_mutex_t mutex; /* protects `begun` */
     pthread_cond_t begun;
     atomic_ulong round; /* incremented when a round begins */
@@ -72,8 +71,6 @@ static void *serve(void *self)
 {
     bm_thread_pool *p = self;
 
-    if (p->start != NULL)
-        p->start();
     for (unsigned long round = 0;; round++) {
         await_round(p, round);
         if (atomic_load(&p->closing))
@@ -98,8 +95,7 @@ static void start_others(bm_thread_pool *p, size_t threads)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads,
-                              void (*start)(void))
+bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads)
 {
     bm_thread_pool *p = calloc(1, sizeof *p);
     bm_status status = BM_OK;
@@ -108,7 +104,6 @@ bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads,
     if (p == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for threads");
     p->threads = threads;
-    p->start = start;
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->begun, NULL);
     p->others = calloc(threads, sizeof *p->others);

@@ -11,11 +11,9 @@
 
 typedef struct bm_thread_pool bm_thread_pool;
 
-/* threads > 0: the caller's own and threads - 1 others, each of which calls
- * `start` first unless that is NULL. Fails with BM_ERR_MEMORY if they cannot be
- * started. */
-BM_CHECKED bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads,
-                                         void (*start)(void));
+/* threads > 0: the caller's own and threads - 1 others. Fails with BM_ERR_MEMORY
+ * if they cannot be started. */
+BM_CHECKED bm_status bm_thread_pool_open(bm_thread_pool **out, size_t threads);
 void bm_thread_pool_close(bm_thread_pool *pool); /* pool may be NULL */
 
 size_t bm_thread_pool_threads(const bm_thread_pool *pool);

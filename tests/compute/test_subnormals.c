@@ -28,7 +28,7 @@ static void test_results_are_zero_in_all_threads(void **state)
     memset(results, 1, sizeof results);
     assert_true(half_of_smallest() > 0);
     bm_subnormals_to_zero();
-    assert_int_equal(bm_thread_pool_open(&pool, 3, NULL), BM_OK);
+    assert_int_equal(bm_thread_pool_open(&pool, 3), BM_OK);
     bm_thread_pool_run(pool, 64, halve, results);
     bm_thread_pool_close(pool);
     for (size_t i = 0; i < 64; i++)

@@ -1,11 +1,15 @@
 /* The cpu backend on several threads and in bf16. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "compute/cpu/thread_pool.h"
 #include "core/rng.h"
 #include "models/model.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +48,7 @@ static void test_every_part_runs_once(void **state)
     for (size_t threads = 1; threads <= 5; threads++) {
         bm_thread_pool *pool = NULL;
 
-        assert_ok(bm_thread_pool_open(&pool, threads, NULL));
+        assert_ok(bm_thread_pool_open(&pool, threads));
         assert_int_equal(bm_thread_pool_threads(pool), threads);
         for (int round = 0; round < 200; round++)
             FOR_EACH (i, parts) {
@@ -285,6 +289,51 @@ static void test_threads_change_no_bit_of_a_product(void **state)
         }
 }
 
+static size_t threads_of_this_process(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    size_t n = 0;
+
+    assert_non_null(tasks);
+    for (const struct dirent *e = readdir(tasks); e != NULL; e = readdir(tasks))
+        n += e->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* A product that is oneDNN's, on a thread that OpenMP gives four others. */
+static void *multiply_elsewhere(void *self)
+{
+    enum { M = 512, K = 64 };
+    bm_backend *be = self;
+    float *a = made((size_t)M * K, 8), *c = made((size_t)M * M, 9);
+    void (*set)(int) = NULL;
+    size_t before = threads_of_this_process();
+
+    *(void **)&set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    if (set != NULL)
+        set(5);
+    bm_gemm(be, false, true, 1, bm_matrix(a, M, K), bm_matrix(a, M, K), 0,
+            bm_matrix(c, M, M));
+    free(a);
+    free(c);
+    return threads_of_this_process() == before ? be : NULL;
+}
+
+static void test_a_product_on_another_thread_starts_no_threads(void **state)
+{
+    bm_backend *be = NULL;
+    pthread_t thread;
+    void *ended = NULL;
+
+    (void)state;
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    assert_int_equal(pthread_create(&thread, NULL, multiply_elsewhere, be), 0);
+    assert_int_equal(pthread_join(thread, &ended), 0);
+    assert_non_null(ended);
+    bm_backend_close(be);
+}
+
 /* x rounded to 8 bits, ties to even, by arithmetic on doubles. */
 static double rounded(float x)
 {
@@ -402,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_parts_start_at_grains_and_cover_everything),
         cmocka_unit_test(test_threads_change_no_bit_of_a_loop),
         cmocka_unit_test(test_threads_change_no_bit_of_a_product),
+        cmocka_unit_test(test_a_product_on_another_thread_starts_no_threads),
         cmocka_unit_test(test_gradients_of_a_network_are_reproducible),
         cmocka_unit_test(test_bf16_products_equal_those_of_rounded_factors),
         cmocka_unit_test(test_bf16_gradients_are_near_those_of_fp32),
