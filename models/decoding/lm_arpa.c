@@ -273,6 +273,19 @@ static bm_status find_special(reader *r)
 
 /* ---- sections ------------------------------------------------------------ */
 
+/* IRSTLM has files with the sections of an ARPA file and other numbers in
+ * them. */
+static bm_status check_first_line(const reader *r)
+{
+    if (strncmp(r->line, "iARPA", 5) == 0)
+        return fail(r, "an intermediate file of IRSTLM; make an ARPA file of "
+                       "it: compile-lm FILE --text=yes words.arpa");
+    if (strncmp(r->line, "qARPA", 5) == 0)
+        return fail(r, "a quantised model of IRSTLM; give the ARPA file that "
+                       "it was made of");
+    return BM_OK;
+}
+
 /* \data\ and the numbers of n-grams; ends at the line behind them. */
 static bm_status read_data(reader *r)
 {
@@ -280,9 +293,10 @@ static bm_status read_data(reader *r)
     unsigned long long n = 0;
     char rest = '\0';
 
-    do
+    BM_TRY(next_line(r));
+    BM_TRY(check_first_line(r));
+    while (!r->ended && strcmp(r->line, "\\data\\") != 0)
         BM_TRY(next_line(r));
-    while (!r->ended && strcmp(r->line, "\\data\\") != 0);
     if (r->ended)
         return fail(r,
                     "there is no line \\data\\; this is neither an ARPA file "

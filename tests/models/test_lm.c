@@ -266,6 +266,10 @@ static void test_errors_of_arpa_files_are_placed(void **state)
 {
     (void)state;
     refused_with("\\data\\", "\\date\\", "there is no line \\data\\");
+    refused_with("an estimated model", "iARPA",
+                 "bad.arpa:1: an intermediate file of IRSTLM");
+    refused_with("an estimated model", "qARPA 3 256 256 256",
+                 "bad.arpa:1: a quantised model of IRSTLM");
     refused_with("ngram 1=5", "ngram one=5",
                  "bad.arpa:4: \"ngram one=5\" is not");
     refused_with("ngram 2 = 4", "ngram 3=4",
