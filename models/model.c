@@ -431,12 +431,27 @@ void bm_model_print(const bm_model *m, FILE *file)
     }
 }
 
-size_t bm_model_frames(const bm_model *m, size_t frames)
+static size_t frames_at(bm_frame_rate r, size_t frames)
 {
-    bm_frame_rate r = m->layers[m->n_layers - 1].rate_out;
     double n = (double)frames;
 
     return n < r.least ? 0 : (size_t)floor((n + r.shift) / r.stride);
+}
+
+size_t bm_model_frames(const bm_model *m, size_t frames)
+{
+    return frames_at(m->layers[m->n_layers - 1].rate_out, frames);
+}
+
+bool bm_model_takes(const bm_model *m, size_t frames)
+{
+    for (size_t k = 0; k < m->n_layers; k++) {
+        const bm_layer *l = &m->layers[k];
+
+        if (l->most > 0 && frames_at(l->rate_in, frames) > l->most)
+            return false;
+    }
+    return true;
 }
 
 bool bm_model_fits(const bm_model *m, size_t frames, const int32_t *labels,
@@ -467,6 +482,7 @@ bm_infeasible bm_model_infeasible(const bm_model *m)
 void bm_model_skip_infeasible(bm_model *m)
 {
     m->policy = BM_INFEASIBLE_SKIP;
+    m->skips_long = true;
 }
 
 void bm_model_smooth(bm_model *m, double smoothing)

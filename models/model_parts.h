@@ -21,6 +21,7 @@ struct bm_model {
     char *net;
     const bm_loss_ops *loss;
     bm_infeasible policy;
+    bool skips_long; /* sequences that bm_model_takes refuses */
     float smoothing; /* of labels, in gradients */
     bm_model_shape shape;
     bm_layer *layers;

@@ -15,6 +15,11 @@
 
 enum { LINE = 16 }; /* floats of a cache line, to which views are aligned */
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Refuses a batch for which a size of a layer could overflow. */
 static bm_status check_size(const bm_model *m, const bm_batch *b)
 {
@@ -44,10 +49,28 @@ static bm_status check_frames(const bm_layer *l, size_t T)
                    l->name, T, l->most);
 }
 
+/* Sets stage 0: the batch, where sequences that are skipped have no frames. */
+static void begin(bm_model *m, const bm_batch *b, int32_t *frames)
+{
+    bm_extent e = {0, b->extent.B, frames};
+    bm_tensor x = b->x;
+    bool any = false;
+
+    for (size_t i = 0; m->skips_long && i < e.B; i++) {
+        bool takes = bm_model_takes(m, (size_t)b->extent.frames[i]);
+
+        frames[i] = takes ? b->extent.frames[i] : 0;
+        e.T = larger(e.T, (size_t)frames[i]);
+        any = any || !takes;
+    }
+    x.dim[0] = any ? e.T : x.dim[0];
+    m->stages[0] = (bm_stage){.extent = any ? e : b->extent, .x = x};
+}
+
 /* The extent after every layer. */
 static bm_status extend(bm_model *m, const bm_batch *b)
 {
-    size_t B = b->extent.B, n = m->n_layers * B;
+    size_t B = b->extent.B, n = (m->n_layers + 1) * B;
 
     BM_ASSERT(b->x.dim[2] == m->shape.n_features);
     BM_TRY(check_size(m, b));
@@ -58,7 +81,7 @@ static bm_status extend(bm_model *m, const bm_batch *b)
         m->frames = more;
         m->frames_room = n;
     }
-    m->stages[0] = (bm_stage){.extent = b->extent, .x = b->x};
+    begin(m, b, m->frames + m->n_layers * B);
     for (size_t k = 0; k < m->n_layers; k++) {
         const bm_extent *in = &m->stages[k].extent;
         bm_window time = m->layers[k].time;
@@ -93,11 +116,6 @@ static bm_pass pass(const bm_model *m, size_t layer, bool training,
     return (bm_pass){m->stages[layer].extent,
                      m->stages[bm_model_after(m, layer)].extent, training,
                      bm_rng_fork(key, layer)};
-}
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Sets all views of `scratch`, or NULL views; `loss`: also those of the loss and

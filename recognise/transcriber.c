@@ -77,7 +77,7 @@ static bm_status open_parts(bm_transcriber *t)
 {
     const bm_vocab *vocab = t->net->vocab;
 
-    t->space = bm_vocab_words(vocab) ? -1 : bm_space_class(vocab);
+    t->space = bm_vocab_space(vocab);
     BM_TRY(open_decoder(t));
     return bm_front_end_open(&t->front, t->net->features_text, t->net->features,
                              t->settings.channel);
@@ -288,6 +288,10 @@ bm_status bm_transcriber_frames(bm_transcriber *t, const bm_input_frames *f,
                        f->dim, t->net->features);
     if (f->n > INT32_MAX)
         return BM_FAIL(BM_ERR_FORMAT, "%zu frames are too many", f->n);
+    if (!bm_model_takes(t->model, f->n))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "too long for the model's attention; give excerpts "
+                       "(start, duration)");
     BM_TRY(compute(t, f, &frames, &classes));
     text = calloc(1, sizeof *text);
     if (text == NULL)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* What the command line asks for. */
 typedef struct wanted {
@@ -29,6 +30,7 @@ typedef struct wanted {
 /* How many sequences are aligned, and why others are not. */
 typedef struct outcome {
     size_t aligned, infeasible, impossible, unlabelled;
+    size_t far; /* of the infeasible: too long for attention */
 } outcome;
 
 typedef struct aligning {
@@ -120,6 +122,11 @@ static bm_status open_grid(aligning *a, const char *id)
         return BM_FAIL(BM_ERR_CREATE, "%.60s..: path too long", a->want.out);
     for (char *c = path + folder; *c != '\0'; c++)
         *c = *c == '/' ? '_' : *c;
+    if (access(path, F_OK) == 0)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s exists; ids that differ in / and _ alone have one "
+                       "file: change one of them",
+                       path);
     BM_TRY(bm_file_replace_begin(&a->file, path));
     BM_TRY(bm_file_replace_stream(&a->file));
     a->stream = a->file.stream;
@@ -140,15 +147,22 @@ static bm_status write_text(aligning *a, const bm_aligned *aligned)
 }
 
 /* Counts a sequence that cannot be aligned. Reading and scoring have named the
- * first ones, but not those whose outputs are not finite. */
+ * first ones with too many labels. */
 static void leave_out(aligning *a, const char *id, const int32_t *labels,
-                      size_t n, size_t outputs)
+                      size_t n, size_t frames)
 {
     const bm_align_format *format = a->want.format;
-    bool infeasible = outputs < n + bm_ctc_repeats(labels, n);
+    const bm_model *model = a->scored.net.model;
+    bool far = !bm_model_takes(model, frames);
+    bool infeasible = far || !bm_model_fits(model, frames, labels, n);
 
     a->n.infeasible += infeasible;
     a->n.impossible += !infeasible;
+    if (far && ++a->n.far <= MOST_LOGGED)
+        bm_log(BM_WARNING,
+               "%s: too long for the model's attention: not aligned; give "
+               "excerpts (start, duration)",
+               id);
     if (!infeasible && a->n.impossible <= MOST_LOGGED)
         bm_log(BM_WARNING,
                "%s: features or outputs of the network are not finite: not "
@@ -179,8 +193,8 @@ static bm_status write_sequence(aligning *a, size_t k, const float *x,
         return BM_OK;
     }
     BM_TRY(bm_dataset_tag(a->stored, (int64_t)k, &aligned.id));
-    if (!isfinite(a->path[k])) {
-        leave_out(a, aligned.id, labels, n, aligned.map.outputs);
+    if (!isfinite(a->path[k]) || !bm_model_takes(a->scored.net.model, frames)) {
+        leave_out(a, aligned.id, labels, n, frames);
         return BM_OK;
     }
     a->n.aligned++;

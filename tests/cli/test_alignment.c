@@ -14,6 +14,7 @@
 
 #include <glob.h>
 #include <math.h>
+#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +289,18 @@ static void test_textgrids_cover_the_recordings(void **state)
         73, "grids is not empty");
 }
 
+static void test_no_textgrid_overwrites_another(void **state)
+{
+    (void)state;
+    write_text(
+        "slash.jsonl",
+        "{\"id\": \"a/b\", \"audio\": \"test-0.wav\", \"text\": \"a\"}\n"
+        "{\"id\": \"a_b\", \"audio\": \"test-1.wav\", \"text\": \"b\"}\n");
+    assert_fails(BMUF("align", "run", "slash.jsonl", "--format", "textgrid",
+                      "--out", "slash"),
+                 73, "slash/a_b.TextGrid exists");
+}
+
 /* --level says what has a line in ctm. */
 static void test_the_level_leaves_formats_with_both_as_they_are(void **state)
 {
@@ -372,6 +385,47 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
                 0);
     assert_fails(BMUF("align", "run", "bad"), 65,
                  "no sequence could be aligned: 1 infeasible");
+}
+
+/* Attention takes 4096 frames. The sequence beside it is aligned as alone. */
+static void test_what_is_too_long_for_attention_is_left_out(void **state)
+{
+    enum { RATE = 8000, SECONDS = 42 };
+    static int x[SECONDS * RATE];
+    static const char good[] =
+        "{\"id\": \"good\", \"audio\": \"test-0.wav\", \"text\": \"a\"}\n";
+    outcome alone, both;
+    char wanted[4096];
+
+    (void)state;
+    for (size_t i = 0; i < SECONDS * RATE; i++)
+        x[i] = (int)(7 * i % 13);
+    write_sound("far.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, SECONDS * RATE,
+                1, RATE);
+    write_text("good.jsonl", good);
+    snprintf(wanted, sizeof wanted,
+             "{\"id\": \"far\", \"audio\": \"far.wav\", \"text\": \"\"}\n%s",
+             good);
+    write_text("far.jsonl", wanted);
+    assert_code(BMUF("train", "tiny.ini", "--out", "attentive", "--set",
+                     "model.net=attention:1 linear", "--set", "train.epochs=1"),
+                0);
+    alone = BMUF("align", "attentive", "good.jsonl", "--format", "json");
+    both = BMUF("align", "attentive", "far.jsonl", "--format", "json");
+    assert_code(alone, 0);
+    assert_code(both, 0);
+    snprintf(wanted, sizeof wanted,
+             "{\"id\":\"far\",\"error\":\"infeasible\"}\n%s", alone.out);
+    assert_string_equal(both.out, wanted);
+    assert_says(both.err, "far: too long for the model's attention: not "
+                          "aligned; give excerpts");
+    assert_says(both.err, "aligned 1 of 2 sequences; left out 1 infeasible, 0 "
+                          "not finite");
+    both = BMUF("decode", "attentive", "far.wav", "test-0.wav");
+    assert_code(both, 65);
+    assert_says(both.err, "far.wav: too long for the model's attention");
+    assert_string_equal(both.out + 1,
+                        BMUF("decode", "attentive", "test-0.wav").out);
 }
 
 /* Files are aligned as the set that is packed of them; those that cannot be read
@@ -620,9 +674,11 @@ int main(void)
         cmocka_unit_test(test_frames_are_those_of_the_logits),
         cmocka_unit_test(test_ctm_has_the_same_words),
         cmocka_unit_test(test_textgrids_cover_the_recordings),
+        cmocka_unit_test(test_no_textgrid_overwrites_another),
         cmocka_unit_test(test_the_level_leaves_formats_with_both_as_they_are),
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
+        cmocka_unit_test(test_what_is_too_long_for_attention_is_left_out),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
         cmocka_unit_test(test_a_message_comes_behind_the_results_before_it),
         cmocka_unit_test(test_a_data_directory_of_kaldi_is_aligned),

@@ -321,6 +321,60 @@ static void test_bits_do_not_depend_on_other_sequences(void **state)
     on_every_set(check_bits);
 }
 
+/* Attention takes 4096 frames, here of 2 frames of the batch. */
+static void test_sequences_that_are_too_long_change_no_other(void **state)
+{
+    enum { FAR = 2 * 4097 };
+    static const int32_t frames[] = {FAR, 5}, counts[] = {0, 0};
+    bm_model_settings set = {"stack:2 linear:4 attention:2 linear", "ctc",
+                             "error"};
+    bm_model_shape shape = {D, C, 1};
+    bm_rng rng = bm_rng_make(3, "x", 0);
+    float one[5 * D], *x = zeros((size_t)FAR * 2 * D, sizeof *x);
+    bm_backend *be = NULL;
+    run r = {0};
+    size_t n = 0, m = 0;
+    float *alone = NULL, *beside = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 5 * D; i++)
+        one[i] = (float)bm_rng_normal(&rng);
+    for (size_t i = 0; i < (size_t)FAR * 2 * D; i++)
+        x[i] = (float)bm_rng_normal(&rng);
+    for (size_t t = 0; t < FAR; t++)
+        for (size_t d = 0; d < D; d++)
+            x[(2 * t + 1) * D + d] = t < 5 ? one[t * D + d] : 0;
+    assert_ok(bm_backend_open(&be, "cpu", 0));
+    r.be = be;
+    assert_ok(bm_model_new(&r.m, &set, &shape, be, 7));
+    assert_false(bm_model_takes(r.m, FAR));
+    assert_true(bm_model_takes(r.m, 2 * 4096));
+    r.b = (bm_batch){.extent = {5, 1, frames + 1},
+                     .x = {place(be, one, 5 * D), 3, {5, 1, D, 1}},
+                     .targets = {NULL, counts}};
+    alone = logits(&r, 0, &n);
+    bm_free(be, r.b.x.data);
+    r.b =
+        (bm_batch){.extent = {FAR, 2, frames},
+                   .x = {place(be, x, (size_t)FAR * 2 * D), 3, {FAR, 2, D, 1}},
+                   .targets = {NULL, counts}};
+    bm_model_evaluate(r.m, &r.b, 0);
+    assert_int_equal(bm_sync(be), BM_ERR_CONFIG);
+    bm_model_skip_infeasible(r.m);
+    beside = logits(&r, 1, &m);
+    assert_ok(bm_sync(be));
+    assert_int_equal(n, m);
+    for (size_t i = 0; i < n; i++)
+        assert_true(near(beside[i], alone[i], 1e-6));
+    free(logits(&r, 0, &m));
+    assert_int_equal(m, 0);
+    free(alone);
+    free(beside);
+    free(x);
+    close_run(&r);
+    bm_backend_close(be);
+}
+
 /* Whatever the memory held before, and whatever follows a sequence where it was
  * read. 0 frames: a sequence that the reader dropped as not finite. */
 static void test_collating_clears_the_padding(void **state)
@@ -382,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_logits_equal_those_of_the_sequence_alone),
         cmocka_unit_test(test_gradients_are_sums_over_single_sequences),
         cmocka_unit_test(test_bits_do_not_depend_on_other_sequences),
+        cmocka_unit_test(test_sequences_that_are_too_long_change_no_other),
         cmocka_unit_test(test_collating_clears_the_padding),
     };
 
