@@ -203,13 +203,11 @@ static bm_status refine(bm_front_end *f, double length, bm_input_frames *out)
 {
     const bm_frames *x = &f->frames;
     double shift = bm_front_end_shift(f);
+    double step = shift > 0 ? shift : (double)f->file.chain.subsample;
 
     BM_TRY(bm_chain_apply(f->chain, 0, &f->frames, &x));
-    *out = (bm_input_frames){.x = x->x,
-                             .n = x->n,
-                             .dim = x->dim,
-                             .step = shift > 0 ? shift : 1,
-                             .length = length};
+    *out = (bm_input_frames){
+        .x = x->x, .n = x->n, .dim = x->dim, .step = step, .length = length};
     return BM_OK;
 }
 
@@ -307,17 +305,18 @@ bm_status bm_front_end_image(bm_front_end *f, const bm_line_image *image,
 {
     const bm_image_settings *s = &f->image;
     bm_problem problem = {0};
-    double scale = 0;
+    double scale = 0, moved = 0;
 
     BM_TRY(check_kind(f, BM_IMAGES));
-    BM_TRY(bm_image_frames(&f->plan, image, &f->frames, &problem));
+    BM_TRY(bm_image_frames(&f->plan, image, &f->frames, &moved, &problem));
     if (bm_problem_is(&problem))
         return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
     scale = (double)image->height / (double)s->height;
     *out = (bm_input_frames){.x = f->frames.x,
                              .n = f->frames.n,
                              .dim = f->frames.dim,
-                             .lead = (double)s->pad / (double)s->columns,
+                             .lead = ((double)s->pad + moved / scale) /
+                                     (double)s->columns,
                              .step = (double)s->columns * scale,
                              .length = (double)image->width,
                              .height = image->height};

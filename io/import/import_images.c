@@ -83,7 +83,8 @@ static bm_status images_read(bm_importer *i, bm_import_reader *r,
         goto done;
     if (bm_line_image_is_blank(&image))
         r->remark = "blank";
-    status = bm_image_frames(&self->plan, &image, &r->frames, &r->problem);
+    status =
+        bm_image_frames(&self->plan, &image, &r->frames, NULL, &r->problem);
 done:
     bm_line_image_free(&image);
     return status;

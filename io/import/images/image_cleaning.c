@@ -218,25 +218,29 @@ static void shear(const bm_line_image *from, double tangent, double left,
     }
 }
 
-bm_status bm_image_upright(bm_line_image *image)
+bm_status bm_image_upright(bm_line_image *image, double *moved)
 {
     size_t room = image->width + 2 * image->height + 4;
     double *columns = malloc(room * sizeof *columns), tangent = 0, grown = 0;
+    double left = 0, height = (double)image->height;
     bm_line_image out = {0};
     bm_status status = BM_OK;
 
     if (columns == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu columns", room);
+    *moved = 0;
     tangent = find_slant(image, columns);
     if (tangent == 0)
         goto done;
-    grown = ceil(fabs(tangent) * (double)image->height);
+    grown = ceil(fabs(tangent) * height);
+    left = tangent > 0 ? grown : 0;
     out = (bm_line_image){NULL, image->width + (size_t)grown, image->height};
     out.grey = malloc(out.width * out.height);
     if (out.grey == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu x %zu pixels", out.width,
                      out.height);
-    shear(image, tangent, tangent > 0 ? grown : 0, &out);
+    shear(image, tangent, left, &out);
+    *moved = left - height / 2 * tangent;
     bm_line_image_free(image);
     *image = out;
 done:

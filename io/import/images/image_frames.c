@@ -71,9 +71,10 @@ static bm_status cut(const bm_image_plan *p, const uint8_t *grey, size_t width,
     return BM_OK;
 }
 
-/* *out: a copy with dark ink, cleaned as the plan says. */
+/* *out: a copy with dark ink, cleaned as the plan says; *moved: as of
+ * bm_image_upright. */
 static bm_status clean(const bm_image_plan *p, const bm_line_image *image,
-                       bool light_ink, bm_line_image *out)
+                       bool light_ink, bm_line_image *out, double *moved)
 {
     size_t n = image->width * image->height;
 
@@ -86,7 +87,7 @@ static bm_status clean(const bm_image_plan *p, const bm_line_image *image,
     if (p->contrast)
         bm_image_stretch(out);
     if (p->slant)
-        BM_TRY(bm_image_upright(out));
+        BM_TRY(bm_image_upright(out, moved));
     if (p->binarise == BM_BINARISE_OTSU)
         bm_image_otsu(out);
     else if (p->binarise == BM_BINARISE_SAUVOLA)
@@ -95,7 +96,7 @@ static bm_status clean(const bm_image_plan *p, const bm_line_image *image,
 }
 
 bm_status bm_image_frames(const bm_image_plan *plan, const bm_line_image *image,
-                          bm_frames *x, bm_problem *problem)
+                          bm_frames *x, double *moved, bm_problem *problem)
 {
     bool cleans =
         plan->contrast || plan->slant || plan->binarise != BM_BINARISE_NO;
@@ -105,10 +106,13 @@ bm_status bm_image_frames(const bm_image_plan *plan, const bm_line_image *image,
     bm_line_image cleaned = {0};
     uint8_t *grey = NULL;
     size_t width = 0;
+    double right = 0;
     bm_status status = BM_OK;
 
     if (cleans)
-        BM_TRY_DONE(clean(plan, image, light_ink, &cleaned));
+        BM_TRY_DONE(clean(plan, image, light_ink, &cleaned, &right));
+    if (moved != NULL)
+        *moved = right;
     BM_TRY_DONE(bm_line_image_columns(cleans ? &cleaned : image, plan->height,
                                       &grey, &width, problem));
     if (!bm_problem_is(problem))

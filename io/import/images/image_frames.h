@@ -34,10 +34,11 @@ typedef struct bm_image_plan {
 bm_image_plan bm_image_plan_of(const bm_image_settings *s);
 
 /* The frames of an image, cleaned and scaled to the height of the plan; the
- * last frame is padded. An image that is too large for a line sets *problem.
- * Fails with BM_ERR_MEMORY. */
+ * last frame is padded. *moved, unless NULL: by how many pixels of the image
+ * cleaning moved it to the right, in its middle row. An image that is too large for
+ * a line sets *problem. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_image_frames(const bm_image_plan *plan,
                                      const bm_line_image *image, bm_frames *x,
-                                     bm_problem *problem);
+                                     double *moved, bm_problem *problem);
 
 #endif

@@ -525,6 +525,18 @@ static void draw_bars(uint8_t *grey, size_t width, double tangent)
         }
 }
 
+/* The mean column of the ink. */
+static double middle_of(const bm_line_image *image)
+{
+    double sum = 0, ink = 0;
+
+    for (size_t i = 0; i < image->width * image->height; i++) {
+        sum += (255.0 - image->grey[i]) * (double)(i % image->width);
+        ink += 255.0 - image->grey[i];
+    }
+    return sum / ink;
+}
+
 static void test_slanted_strokes_become_upright(void **_)
 {
     static const int slants[] = {30, -20, 0, 12};
@@ -533,9 +545,11 @@ static void test_slanted_strokes_become_upright(void **_)
     FOR_EACH (k, slants) {
         bm_line_image image = {zeros(40 * 200, 1), 200, 40};
         double first = 0, last = 0, tangent = tan(slants[k] * 3.14159265 / 180);
+        double middle = 0, moved = NAN;
 
         draw_bars(image.grey, 200, tangent);
-        assert_ok(bm_image_upright(&image));
+        middle = middle_of(&image);
+        assert_ok(bm_image_upright(&image, &moved));
         assert_int_equal(image.width, 200 + (size_t)ceil(fabs(tangent) * 40));
         assert_int_equal(image.height, 40);
         for (size_t x = 0; x < image.width; x++) { /* middles of ink */
@@ -545,6 +559,7 @@ static void test_slanted_strokes_become_upright(void **_)
         }
         if (fabs(first - last) > 0.5)
             fail_msg("%d degrees: %g above, %g below", slants[k], first, last);
+        assert_true(fabs(middle_of(&image) - middle - moved) < 0.05);
         free(image.grey);
     }
 }
