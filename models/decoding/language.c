@@ -10,6 +10,7 @@
 #include "models/decoding/language.h"
 
 #include "core/file.h"
+#include "core/log.h"
 #include "models/decoding/hot_words.h"
 #include "models/decoding/language_parts.h"
 #include "models/decoding/lexicon.h"
@@ -91,6 +92,38 @@ static bm_status find_words(bm_language *l)
     return BM_OK;
 }
 
+/* Symbols of several characters may be phones or words. A model of words for
+ * phones has other words than symbols; one for words may have many more. */
+static bm_status check_units(const bm_language *l, size_t known)
+{
+    const char *other = NULL;
+    size_t words = 0, others = 0;
+
+    for (uint32_t i = 0; i < bm_lm_count(l->lm, 1); i++) {
+        const char *word = bm_lm_word(l->lm, i);
+
+        if (bm_lm_is_special(l->lm, i))
+            continue;
+        words++;
+        if (bm_vocab_class(l->vocab, word) > 0)
+            continue;
+        other = others++ == 0 ? word : other;
+    }
+    if (2 * others <= words)
+        return BM_OK;
+    if (2 * known < bm_vocab_size(l->vocab) - 1)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: %zu of its %zu words are no symbols of the "
+                       "network, such as \"%s\"; if it is a model of words, "
+                       "give --lexicon FILE",
+                       l->set.lm, others, words, other);
+    bm_log(BM_WARNING,
+           "%s: %zu of its %zu words are no symbols of the network; if these "
+           "are phones, give --lexicon FILE",
+           l->set.lm, others, words);
+    return BM_OK;
+}
+
 static bm_status check_symbols(const bm_language *l)
 {
     const char *symbol = NULL;
@@ -98,12 +131,17 @@ static bm_status check_symbols(const bm_language *l)
 
     for (size_t k = 1; k < bm_vocab_size(l->vocab); k++)
         known += l->lm_words[k] != bm_lm_unknown(l->lm);
+    if (bm_vocab_words(l->vocab) && known > 0)
+        return check_units(l, known);
     symbol = bm_vocab_symbol(l->vocab, 1);
     if (known == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has no symbol of the network's vocabulary, not even "
-                       "\"%s\"; do upper and lower case agree?",
-                       l->set.lm, symbol);
+                       "\"%s\"; do upper and lower case agree?%s",
+                       l->set.lm, symbol,
+                       bm_vocab_words(l->vocab)
+                           ? " If it is a model of words, give --lexicon FILE"
+                           : "");
     if (l->space >= 0 && l->lm_words[l->space] == bm_lm_unknown(l->lm))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is a model of characters without a space; write the "
@@ -137,6 +175,7 @@ static bm_status open_files(bm_language *l)
 typedef struct phrases {
     bm_hot_phrase *list;
     size_t n, room;
+    size_t before;    /* of them: those of other lines */
     const char *path; /* NULL: the command line */
     size_t number;
 } phrases;
@@ -226,7 +265,7 @@ static bm_status spell_words(const bm_language *l, phrases *p, const char *text,
         if (copy == NULL)
             return no_memory();
         memcpy(copy, labels, n * sizeof *copy);
-        if (n == 0 || p->n == MOST_SPELLINGS) {
+        if (n == 0 || p->n - p->before == MOST_SPELLINGS) {
             free(copy);
             return bad_phrase(p, all,
                               n == 0 ? "no word" : "too many spellings");
@@ -280,6 +319,7 @@ static bm_status add_hot(const bm_language *l, phrases *p, const char *given)
         labels = malloc((longest + 1) * (strlen(text) + 1) * sizeof *labels);
         if (labels == NULL)
             BM_TRY_DONE(no_memory());
+        p->before = p->n;
         status = spell_words(l, p, text, labels, 0, boost, given);
     } else {
         status = spell(l, p, text, boost);
@@ -395,18 +435,17 @@ bool bm_language_has_words(const bm_language *l)
     return l->lexicon != NULL;
 }
 
+bool bm_language_scores_spaces(const bm_language *l)
+{
+    return l->level == OF_SYMBOLS && l->lexicon == NULL;
+}
+
 double bm_language_gain(const bm_language *l)
 {
     double gain = l->hot != NULL ? bm_hot_gain(l->hot) : 0;
 
     gain += l->set.word_score > 0 ? l->set.word_score : 0;
     return gain + (l->set.unknown_score > 0 ? l->set.unknown_score : 0);
-}
-
-static uint64_t mixed(uint64_t hash, uint64_t x)
-{
-    hash = (hash ^ x) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
 }
 
 void bm_language_begin(const bm_language *l, bm_language_state *out)
@@ -435,7 +474,7 @@ static void end_word(const bm_language *l, int32_t word, bm_language_state *to)
 {
     to->word = word;
     to->place = 0;
-    to->text = mixed(to->text, (uint64_t)(word + 1) << 32);
+    to->text = bm_hash_more(to->text, (uint64_t)(word + 1) << 32);
     to->score += l->level == OF_SYMBOLS ? 0 : l->set.word_score;
     if (l->level == OF_WORDS)
         score_lm(l, word >= 0 ? l->lm_words[word] : bm_lm_unknown(l->lm), to);
@@ -444,7 +483,7 @@ static void end_word(const bm_language *l, int32_t word, bm_language_state *to)
 /* The word has, or will have, a spelling that is not in the lexicon. */
 static void leave(const bm_language *l, bm_language_state *to)
 {
-    to->text = mixed(to->text, (uint64_t)1 << 62 | to->place);
+    to->text = bm_hash_more(to->text, (uint64_t)1 << 62 | to->place);
     to->place = BM_OUTSIDE;
     if (isfinite(l->set.unknown_score)) /* else the sequence ends here */
         to->score += l->set.unknown_score;
@@ -526,7 +565,7 @@ static void step_between(const bm_language *l, int32_t label,
     }
     if (to->place != BM_OUTSIDE)
         leave(l, to);
-    to->text = mixed(to->text, (uint64_t)label);
+    to->text = bm_hash_more(to->text, (uint64_t)label);
 }
 
 /* A label without spaces: first the ways that end a word, then the one that goes
@@ -543,7 +582,7 @@ static void step_along(const bm_language *l, int32_t label, size_t way,
         to->place = child;
     } else {
         leave(l, to);
-        to->text = mixed(to->text, (uint64_t)label);
+        to->text = bm_hash_more(to->text, (uint64_t)label);
         end_word(l, BM_WORD_SPELLED, to);
     }
 }

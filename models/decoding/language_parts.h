@@ -25,8 +25,18 @@ typedef struct bm_language_state {
 
 #define BM_OUTSIDE UINT32_MAX
 
+/* A hash of a text with one more part. */
+static inline uint64_t bm_hash_more(uint64_t hash, uint64_t part)
+{
+    hash = (hash ^ part) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
 /* Has it words of its own? Else only labels tell hypotheses apart. */
 bool bm_language_has_words(const bm_language *l);
+
+/* Has it a model of symbols, which scores each space? */
+bool bm_language_scores_spaces(const bm_language *l);
 
 /* The most that one label can add to a score. */
 double bm_language_gain(const bm_language *l);

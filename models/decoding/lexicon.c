@@ -239,7 +239,7 @@ size_t bm_lexicon_spelling(const bm_lexicon *l, size_t spelling,
 
 /* ---- spelling ------------------------------------------------------------ */
 
-/* Words that are spelled by their characters, and those that cannot be. */
+/* Words with their spellings, and those that cannot be spelled. */
 typedef struct speller {
     const bm_vocab *vocab;
     bm_lexicon_list list;
@@ -248,8 +248,17 @@ typedef struct speller {
     char symbol[64];
 } speller;
 
-/* Adds a word, spelled by its characters, or counts it. A vocabulary of words has
- * the word itself. */
+/* Counts a word that the vocabulary cannot spell. */
+static void leave_out(speller *s, const char *word, const char *symbol)
+{
+    if (s->left_out++ > 0)
+        return;
+    snprintf(s->first, sizeof s->first, "%s", word);
+    snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
+}
+
+/* Adds a word, spelled by its characters, or leaves it out. A vocabulary of words
+ * has the word itself. */
 static bm_status spell(speller *s, const char *word)
 {
     size_t n = 0, unknown = 0, room = strlen(word) + 1;
@@ -260,12 +269,10 @@ static bm_status spell(speller *s, const char *word)
     if (labels == NULL)
         return no_memory();
     n = bm_vocab_encode(s->vocab, word, labels, &unknown, symbol);
-    if (unknown == 0) {
+    if (unknown == 0)
         status = bm_lexicon_list_add(&s->list, word, labels, n);
-    } else if (s->left_out++ == 0) {
-        snprintf(s->first, sizeof s->first, "%s", word);
-        snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
-    }
+    else
+        leave_out(s, word, symbol);
     free(labels);
     return status;
 }
@@ -282,16 +289,15 @@ static bm_status finish(speller *s, bm_lexicon **out, const char *path)
                        path, s->symbol, s->first);
     if (s->left_out > 0)
         bm_log(BM_WARNING,
-               "%s: %s left out, which the vocabulary of the network cannot "
-               "spell: it lacks \"%s\" of \"%s\"",
+               "%s: %s left out with symbols that the vocabulary of the "
+               "network lacks, such as \"%s\" of \"%s\"",
                path, bm_count_noun((long long)s->left_out, "word").text,
                s->symbol, s->first);
     return bm_lexicon_build(out, &s->list);
 }
 
 /* A line with a word and its symbols. at: behind the word. */
-static bm_status read_symbols(speller *s, const char *word, char *at,
-                              const char *path, size_t number)
+static bm_status read_symbols(speller *s, const char *word, char *at)
 {
     int32_t *labels = malloc((strlen(at) + 1) * sizeof *labels);
     size_t n = 0;
@@ -306,12 +312,10 @@ static bm_status read_symbols(speller *s, const char *word, char *at,
 
         at[length] = '\0';
         label = bm_vocab_class(s->vocab, at);
-        if (label <= 0)
-            BM_FAIL_DONE(
-                BM_ERR_FORMAT,
-                "%s:%zu: the symbol \"%.60s\" of \"%.60s\" is not in the "
-                "vocabulary of the network",
-                path, number, at, word);
+        if (label <= 0) {
+            leave_out(s, word, at);
+            goto done;
+        }
         labels[n++] = label;
         at += length;
         *at = end;
@@ -322,8 +326,7 @@ done:
     return status;
 }
 
-static bm_status read_line(speller *s, char *line, const char *path,
-                           size_t number)
+static bm_status read_line(speller *s, char *line)
 {
     char *word = line + strspn(line, blanks);
     size_t n = strcspn(word, blanks);
@@ -333,8 +336,7 @@ static bm_status read_line(speller *s, char *line, const char *path,
         return BM_OK;
     at += strspn(at, blanks);
     word[n] = '\0';
-    return *at == '\0' ? spell(s, word)
-                       : read_symbols(s, word, at, path, number);
+    return *at == '\0' ? spell(s, word) : read_symbols(s, word, at);
 }
 
 bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
@@ -342,22 +344,24 @@ bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
 {
     speller s = {.vocab = vocab};
     char *text = NULL, *rest = NULL;
-    size_t size = 0, number = 0, bad = 0;
+    size_t size = 0, bad = 0;
     bm_status status = BM_OK;
 
     BM_TRY(bm_file_read(path, LARGEST_FILE, &text, &size));
     bad = bm_text_utf8(text);
     if (bad < size) {
+        size_t number = 1;
+
         for (size_t i = 0; i < bad; i++)
             number += text[i] == '\n';
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s:%zu: the line is not UTF-8", path,
-                     number + 1);
+                     number);
     }
     for (char *line = text; line != NULL; line = rest) {
         rest = strchr(line, '\n');
         if (rest != NULL)
             *rest++ = '\0';
-        BM_TRY_DONE(read_line(&s, line, path, ++number));
+        BM_TRY_DONE(read_line(&s, line));
     }
     BM_TRY_DONE(finish(&s, out, path));
 done:

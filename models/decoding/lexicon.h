@@ -42,11 +42,10 @@ typedef struct bm_lexicon_list {
 
 /*
  * Reads a file with a word in each line, and, behind white space, the symbols of
- * its spelling; without them it is spelled by its characters. Words that are
- * spelled by characters that the vocabulary lacks are left out with a warning.
- * Close with bm_lexicon_free; NULL is a no-op. Fails with BM_ERR_MISSING,
- * BM_ERR_IO, BM_ERR_MEMORY, or BM_ERR_FORMAT, file and line if a line is not UTF-8
- * or has a symbol outside the vocabulary.
+ * its spelling; without them it is spelled by its characters. Spellings with
+ * symbols that the vocabulary lacks are left out with a warning. Close with
+ * bm_lexicon_free; NULL is a no-op. Fails with BM_ERR_MISSING, BM_ERR_IO,
+ * BM_ERR_MEMORY, or BM_ERR_FORMAT if a line is not UTF-8 or no word is left.
  */
 BM_CHECKED bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
                                      const bm_vocab *vocab);

@@ -472,6 +472,8 @@ static void extend(bm_decoder *d, size_t i)
 
         if (s->score + p->symbols[k].log_p + gain < least(d))
             return; /* further labels are worse */
+        if (label == d->set.space && bm_takes_spaces(d, s->prefix))
+            continue; /* it stays */
         if (c.label_sum + added(d, s->prefix) + gain < least(d))
             continue;
         if (language != NULL)

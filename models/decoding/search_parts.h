@@ -63,13 +63,14 @@ static inline double bm_log_add(double a, double b)
 }
 
 /* Between words one space is as good as several, and none is needed before the
- * first word: with words, a prefix that ends in a space takes further spaces in, as
- * the empty one does. */
+ * first word: a prefix that ends in a space takes further spaces in, as the empty
+ * one does; but not if a model scores each space. */
 static inline bool bm_takes_spaces(const bm_decoder *d, uint32_t prefix)
 {
-    return d->set.space >= 0 && d->set.language != NULL &&
-           bm_language_has_words(d->set.language) &&
-           (prefix == 0 || d->prefixes[prefix].label == d->set.space);
+    return d->set.space >= 0 &&
+           (prefix == 0 || d->prefixes[prefix].label == d->set.space) &&
+           (d->set.language == NULL ||
+            !bm_language_scores_spaces(d->set.language));
 }
 
 /* Log posterior of class k in frame t, with priors. */

@@ -12,11 +12,11 @@
 /* Hypotheses that are worse than the best one by more count in no confidence. */
 static const double negligible = 12;
 
-/* A hypothesis with its end: of the last frame, or several with the same words. */
+/* A hypothesis with its end: of the last frame, or several with the same text. */
 typedef struct final {
     double score;
-    double best; /* score of the one whose labels it has */
-    uint64_t text;
+    double best;   /* score of the one whose labels it has */
+    uint64_t text; /* hash */
     size_t number; /* of equal scores the smaller one is better */
     uint32_t prefix;
     int32_t word;            /* that the end completes */
@@ -101,12 +101,35 @@ static bm_status add_final(bm_result *r, const final *f)
     return BM_OK;
 }
 
+/* A hash of the labels of a prefix, without spaces at both ends, and with one
+ * where there are several. */
+static uint64_t hash_labels(const bm_decoder *d, uint32_t prefix)
+{
+    uint64_t hash = 0;
+    bool gap = false; /* a space, with labels behind it */
+
+    for (uint32_t i = prefix; i != 0; i = d->prefixes[i].parent) {
+        int32_t label = d->prefixes[i].label;
+
+        if (label == d->set.space) {
+            gap = hash != 0;
+            continue;
+        }
+        if (gap)
+            hash = bm_hash_more(hash, (uint64_t)d->set.space);
+        hash = bm_hash_more(hash, (uint64_t)label);
+        gap = false;
+    }
+    return hash;
+}
+
 /* The ends of a hypothesis; `incomplete`: of one that the language lets not
  * end. */
 static bm_status end(bm_decoder *d, const bm_hypothesis_sum *s, bool incomplete)
 {
     const bm_language *language = d->set.language;
     const bm_language_state *state = &d->states[s->prefix];
+    bool words = bm_language_has_words(language);
     size_t ways = bm_language_ends(language, state, incomplete);
 
     for (size_t way = 0; way < ways; way++) {
@@ -115,11 +138,13 @@ static bm_status end(bm_decoder *d, const bm_hypothesis_sum *s, bool incomplete)
 
         bm_language_end(language, state, way, &last);
         score = s->both + last.score;
-        BM_TRY(add_final(d->result, &(final){.score = score,
-                                             .best = score,
-                                             .text = last.text,
-                                             .prefix = s->prefix,
-                                             .word = last.word}));
+        BM_TRY(add_final(
+            d->result,
+            &(final){.score = score,
+                     .best = score,
+                     .text = words ? last.text : hash_labels(d, s->prefix),
+                     .prefix = s->prefix,
+                     .word = last.word}));
     }
     return BM_OK;
 }
@@ -144,7 +169,7 @@ static int by_score(const void *a, const void *b)
     return x->number < y->number ? -1 : 1;
 }
 
-/* Hypotheses with the same words become one. */
+/* Hypotheses with the same text become one. */
 static void merge(bm_result *r)
 {
     size_t n = 0;
@@ -163,6 +188,8 @@ static void merge(bm_result *r)
 static bm_status find_finals(bm_decoder *d)
 {
     bm_result *r = d->result;
+    bool words =
+        d->set.language != NULL && bm_language_has_words(d->set.language);
 
     r->n_finals = 0;
     for (size_t i = 0; d->set.language == NULL && i < d->n_sums; i++) {
@@ -170,6 +197,7 @@ static bm_status find_finals(bm_decoder *d)
 
         BM_TRY(add_final(r, &(final){.score = s->score,
                                      .best = s->score,
+                                     .text = hash_labels(d, s->prefix),
                                      .prefix = s->prefix,
                                      .word = BM_WORD_SPELLED}));
     }
@@ -178,8 +206,7 @@ static bm_status find_finals(bm_decoder *d)
          incomplete++)
         for (size_t i = 0; i < d->n_sums; i++)
             BM_TRY(end(d, &d->sums[i], incomplete));
-    if (d->set.language != NULL && bm_language_has_words(d->set.language) &&
-        r->n_finals > 1)
+    if (r->n_finals > 1 && (words || d->set.space >= 0))
         merge(r);
     if (r->n_finals > 1)
         qsort(r->finals, r->n_finals, sizeof *r->finals, by_score);

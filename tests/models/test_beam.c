@@ -20,6 +20,17 @@ typedef struct text {
 static text texts[MOST_TEXTS];
 static size_t n_texts;
 
+/* Leaves out spaces at both ends, and all but one between words. */
+static void trim(text *x, int32_t space)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < x->n; i++)
+        if (x->labels[i] != space || (n > 0 && x->labels[n - 1] != space))
+            x->labels[n++] = x->labels[i];
+    x->n = n > 0 && x->labels[n - 1] == space ? n - 1 : n;
+}
+
 /* The labels of path number `path` of C^T; returns log p. */
 static double read_path(size_t path, size_t T, size_t C, const float *y,
                         text *out)
@@ -51,7 +62,7 @@ static int by_probability(const void *a, const void *b)
 }
 
 /* texts <- all label sequences, the most probable first. */
-static void enumerate(size_t T, size_t C, const float *y)
+static void enumerate(size_t T, size_t C, int32_t space, const float *y)
 {
     size_t paths = 1;
 
@@ -63,6 +74,7 @@ static void enumerate(size_t T, size_t C, const float *y)
         double p = exp(read_path(path, T, C, y, &x));
         size_t i = 0;
 
+        trim(&x, space);
         while (i < n_texts && !same(&texts[i], x.labels, x.n))
             i++;
         assert_true(i < MOST_TEXTS);
@@ -102,7 +114,7 @@ static void test_an_unlimited_beam_has_the_sums_of_all_paths(void **state)
         float y[MOST];
 
         posteriors(n, T, C, 1 + (double)(n % 3), y);
-        enumerate(T, C, y);
+        enumerate(T, C, -1, y);
         assert_ok(bm_decoder_new(&d, &s));
         assert_ok(bm_decoder_run(d, y, T, &found));
         assert_int_equal(found.n, n_texts);
@@ -121,6 +133,42 @@ static void test_an_unlimited_beam_has_the_sums_of_all_paths(void **state)
             assert_true(j < n_texts);
             assert_true(near(h->score, log(texts[j].p), 1e-9));
             assert_true(near(exp(h->score), texts[i].p, 1e-9));
+        }
+        bm_decoder_free(d);
+    }
+}
+
+/* No two texts differ in spaces alone: class 1. */
+static void test_several_spaces_are_as_one(void **state)
+{
+    enum { C = 4 };
+
+    (void)state;
+    for (size_t n = 0; n < 12; n++) {
+        size_t T = n % 6;
+        bm_decoder_settings s = unlimited(C);
+        bm_decoder *d = NULL;
+        bm_hypotheses found;
+        float y[MOST];
+
+        s.space = 1;
+        posteriors(200 + n, T, C, 1, y);
+        enumerate(T, C, s.space, y);
+        assert_ok(bm_decoder_new(&d, &s));
+        assert_ok(bm_decoder_run(d, y, T, &found));
+        assert_int_equal(found.n, n_texts);
+        for (size_t i = 0; i < found.n; i++) {
+            const bm_hypothesis *h = &found.best[i];
+            size_t j = 0;
+            text x = {.n = h->n_labels};
+
+            for (size_t k = 0; k < x.n; k++)
+                x.labels[k] = h->labels[k].label;
+            trim(&x, s.space);
+            while (j < n_texts && !same(&texts[j], x.labels, x.n))
+                j++;
+            assert_true(j < n_texts);
+            assert_true(near(h->score, log(texts[j].p), 1e-9));
         }
         bm_decoder_free(d);
     }
@@ -460,6 +508,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_unlimited_beam_has_the_sums_of_all_paths),
+        cmocka_unit_test(test_several_spaces_are_as_one),
         cmocka_unit_test(test_frames_are_those_of_the_best_path),
         cmocka_unit_test(test_beams_match_other_programs),
         cmocka_unit_test(test_ties_go_to_the_shorter_and_the_lower),

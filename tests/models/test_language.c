@@ -2,7 +2,7 @@
  * are scored word by word. */
 #include "models/decoding/language.h"
 
-#include "models/decoding/lm.h"
+#include "models/decoding/lexicon.h"
 #include "models/decoding/search.h"
 #include "tests/support/folder.h"
 #include "tests/support/support_ctc.h"
@@ -45,7 +45,8 @@ static const char symbols_arpa[] = "\\data\\\n"
                                    "-0.25\tb b\n"
                                    "\\end\\\n";
 
-/* A text: its words, each followed by a space, and the sum over its paths. */
+/* A text: its words, each followed by a space, and the sum over its paths. No
+ * two texts differ in spaces alone. */
 typedef struct text {
     char words[64];
     double score; /* logarithm */
@@ -139,15 +140,16 @@ static void add_spaced(const rig *r, const int32_t *labels, size_t n,
         log_p += boost * occurrences(all, phrase);
     }
     if (log_p > -INFINITY)
-        add_text(r->lm == NULL ? decoded : all, log_p);
+        add_text(all, log_p);
     free(decoded);
 }
 
-/* A model of symbols: each label is scored. */
+/* A model of symbols: each label is scored, also where there are several
+ * spaces, which are one in the text. */
 static void add_symbols(const rig *r, const int32_t *labels, size_t n,
                         double log_p)
 {
-    char *decoded = NULL;
+    char all[64] = "", *rest = NULL, *decoded = NULL;
     bm_lm_state state = {0};
 
     assert_ok(bm_vocab_decode(r->vocab, labels, n, &decoded));
@@ -158,7 +160,10 @@ static void add_symbols(const rig *r, const int32_t *labels, size_t n,
         log_p += lm_score(r, &state, *symbol == ' ' ? "<space>" : symbol) +
                  r->set.word_score;
     }
-    add_text(decoded, log_p + lm_score(r, &state, "</s>"));
+    for (char *w = strtok_r(decoded, " ", &rest); w != NULL;
+         w = strtok_r(NULL, " ", &rest))
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s ", w);
+    add_text(all, log_p + lm_score(r, &state, "</s>"));
     free(decoded);
 }
 
@@ -214,8 +219,7 @@ static void add_spoken(const rig *r, const int32_t *labels, size_t n,
 
 /* The text of a hypothesis, as those of the enumeration. */
 static void write_text_of(const rig *r, const bm_language *language,
-                          const bm_hypothesis *h, bool as_labels, char *out,
-                          size_t room)
+                          const bm_hypothesis *h, char *out, size_t room)
 {
     size_t n = 0;
     int32_t labels[MOST_LABELS];
@@ -224,12 +228,6 @@ static void write_text_of(const rig *r, const bm_language *language,
     out[0] = '\0';
     for (size_t k = 0; k < h->n_labels; k++)
         labels[k] = h->labels[k].label;
-    if (as_labels) {
-        assert_ok(bm_vocab_decode(r->vocab, labels, h->n_labels, &decoded));
-        snprintf(out, room, "%s", decoded);
-        free(decoded);
-        return;
-    }
     for (size_t i = 0; i < h->n_words; i++) {
         const bm_found_word *w = &h->words[i];
 
@@ -251,7 +249,6 @@ static void check_sums(const rig *r, uint64_t key, size_t T)
 {
     size_t C = bm_vocab_size(r->vocab), paths = 1;
     bm_decoder_settings s = bm_decoder_defaults(C, bm_vocab_space(r->vocab));
-    bool as_labels = r->add == add_symbols || r->lm == NULL;
     bm_language *language = NULL;
     bm_decoder *d = NULL;
     bm_hypotheses found;
@@ -288,8 +285,7 @@ static void check_sums(const rig *r, uint64_t key, size_t T)
         char words[80];
         size_t j = 0;
 
-        write_text_of(r, language, &found.best[i], as_labels, words,
-                      sizeof words);
+        write_text_of(r, language, &found.best[i], words, sizeof words);
         while (j < n_texts && strcmp(texts[j].words, words) != 0)
             j++;
         if (j == n_texts)
@@ -411,11 +407,27 @@ static void refused_lexicon(const char *lexicon, const char *message)
 static void test_errors_of_lexicons_are_placed(void **state)
 {
     (void)state;
-    refused_lexicon("ab a b\nac a c\n",
-                    "bad.txt:2: the symbol \"c\" of \"ac\" is not in the");
+    refused_lexicon("ac a c\nc\n", "it lacks \"c\" of \"ac\"");
     refused_lexicon("ab\n\nb\xe9\n", "bad.txt:3: the line is not UTF-8");
     refused_lexicon("\n \n", "bad.txt has no words");
     refused_lexicon("AB\n", "it lacks \"A\" of \"AB\"; do upper and lower");
+}
+
+/* Kaldi's lexicon.txt has words for what is not spoken. */
+static void test_words_with_unknown_symbols_are_left_out(void **state)
+{
+    bm_vocab *vocab = vocabulary(phones, true);
+    bm_lexicon *l = NULL;
+
+    (void)state;
+    write_text("lexicon.txt", "!SIL SIL\n<UNK> SPN\nab p q\nac p r q\n");
+    assert_ok(bm_lexicon_read(&l, in_folder("lexicon.txt"), vocab));
+    assert_int_equal(l->n_words, 1);
+    assert_string_equal(l->texts[0], "ab");
+    assert_int_equal(l->n_spellings, 1);
+    assert_int_equal(bm_lexicon_spelling(l, 0, NULL), 2);
+    bm_lexicon_free(l);
+    bm_vocab_free(vocab);
 }
 
 static void refused_hot(const char *hot, const char *message)
@@ -442,6 +454,51 @@ static void test_errors_of_hot_words_are_named(void **state)
     refused_hot("a=b", "behind = stands a number");
     refused_hot("a=0", "a boost is greater than 0");
     refused_hot("=3", "no word");
+}
+
+/* The limit is on the spellings of one phrase: nine words that can be spelled in
+ * two ways have 512, ten have 1024. */
+static void test_many_hot_words_have_a_lexicon_without_spaces(void **state)
+{
+    static const char *const nine[] = {"a a a a a a a a a"};
+    static const char *const ten[] = {"a a a a a a a a a a"};
+    rig r = {.vocab = vocabulary(phones, true), .set = bm_language_defaults()};
+    char *lines = zeros(2 * 1001, 1);
+    bm_language *language = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 1001; i++)
+        snprintf(lines + 2 * i, 3, "b\n");
+    write_text("hot.txt", lines);
+    write_text("lexicon.txt", "a p\na q\nb q p\n");
+    r.set.lexicon = in_folder("lexicon.txt");
+    r.set.hot_file = in_folder("hot.txt");
+    r.set.hot_words = nine;
+    r.set.n_hot_words = 1;
+    assert_ok(bm_language_open(&language, &r.set, r.vocab));
+    bm_language_close(language);
+    r.set.hot_words = ten;
+    refused(&r, BM_ERR_ARG, "too many spellings");
+    bm_vocab_free(r.vocab);
+    free(lines);
+}
+
+/* "a" is a word, and a phone. Of a vocabulary of words the model may have many
+ * more. */
+static void test_a_model_of_words_is_none_of_phones(void **state)
+{
+    rig r = with_lm("<blank>\na\nb\nd\ne\nk\n", true, words_arpa); /* a ab ba */
+    bm_language *language = NULL;
+
+    (void)state;
+    refused(&r, BM_ERR_FORMAT,
+            "2 of its 3 words are no symbols of the network, such as \"ab\"; "
+            "if it is a model of words, give --lexicon");
+    close_rig(&r);
+    r = with_lm("<blank>\na\n", true, words_arpa);
+    assert_ok(bm_language_open(&language, &r.set, r.vocab));
+    bm_language_close(language);
+    close_rig(&r);
 }
 
 static void test_models_that_do_not_fit_are_refused(void **state)
@@ -483,7 +540,7 @@ static void test_an_unfinished_word_is_better_than_none(void **state)
     assert_ok(bm_decoder_new(&d, &s));
     assert_ok(bm_decoder_run(d, y, 1, &found));
     assert_int_equal(found.n, 1);
-    write_text_of(&r, language, &found.best[0], false, words, sizeof words);
+    write_text_of(&r, language, &found.best[0], words, sizeof words);
     assert_string_equal(words, "a ");
     bm_decoder_free(d);
     bm_language_close(language);
@@ -533,7 +590,10 @@ int main(void)
         cmocka_unit_test(test_words_without_spaces_are_those_of_the_lexicon),
         cmocka_unit_test(test_hot_words_are_boosted_where_they_stand),
         cmocka_unit_test(test_errors_of_lexicons_are_placed),
+        cmocka_unit_test(test_words_with_unknown_symbols_are_left_out),
         cmocka_unit_test(test_errors_of_hot_words_are_named),
+        cmocka_unit_test(test_many_hot_words_have_a_lexicon_without_spaces),
+        cmocka_unit_test(test_a_model_of_words_is_none_of_phones),
         cmocka_unit_test(test_models_that_do_not_fit_are_refused),
         cmocka_unit_test(test_an_unfinished_word_is_better_than_none),
         cmocka_unit_test(test_times_of_words_behind_several_spaces),
