@@ -3,6 +3,7 @@
 #include "io/shard/dataset.h"
 #include "models/decoding/search.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static bm_status check(const bm_dataset *d, const bm_vocab *vocab)
@@ -55,6 +56,9 @@ bm_status bm_priors_read(float **out, const char *path, const bm_vocab *vocab,
 
     if (counts == NULL || priors == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu priors", classes);
+    if (!(blank_scale > 0) || !isfinite(blank_scale))
+        BM_FAIL_DONE(BM_ERR_ARG, "the blank scale is greater than 0, not %g",
+                     blank_scale);
     BM_TRY_DONE(bm_dataset_open(&d, path));
     BM_TRY_DONE(check(d, vocab));
     BM_TRY_DONE(count(d, counts));

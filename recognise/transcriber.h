@@ -19,6 +19,10 @@
  * are made from one by bm_transcriber_fork, and share its weights. The result
  * for an input depends on the model, the settings and the input alone, not on
  * other inputs or threads. Neither MPI nor a device is needed.
+ *
+ * A transcriber starts no threads. To this end opening sets OpenBLAS to one thread
+ * in the whole process, and a thread that transcribes is set to one thread of
+ * OpenMP.
  */
 #ifndef BM_RECOGNISE_TRANSCRIBER_H
 #define BM_RECOGNISE_TRANSCRIBER_H
@@ -37,7 +41,7 @@ typedef struct bm_transcriber_settings {
     const char *priors; /* a packed set, usually the training set, whose labels
                            give the class priors; NULL: none */
     double prior_scale; /* log posterior - prior_scale * log prior */
-    double blank_scale; /* blanks count so many times in the priors */
+    double blank_scale; /* blanks count so many times in the priors; > 0 */
     bm_language_settings language; /* texts are borrowed until it is open */
 } bm_transcriber_settings;
 

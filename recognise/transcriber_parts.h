@@ -13,12 +13,8 @@ typedef struct bm_frame_places {
     double start, step, length;
 } bm_frame_places;
 
-/* The class of the space between words; -1: labels are words, or there is no
- * space, so that a text is one word. */
-int32_t bm_space_class(const bm_vocab *vocab);
-
-/* *r <- the text and words of a hypothesis; language: NULL: none. Fails with BM_ERR_MEMORY;
- * free with bm_reading_free, also then. */
+/* *r <- the words of a hypothesis and the text, without needless spaces; language:
+ * NULL: none. Fails with BM_ERR_MEMORY; free with bm_reading_free, also then. */
 BM_CHECKED bm_status bm_reading_make(bm_reading *r, const bm_hypothesis *h,
                                      const bm_vocab *vocab,
                                      const bm_language *language,

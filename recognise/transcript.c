@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int32_t bm_space_class(const bm_vocab *vocab)
-{
-    for (size_t c = 1; c < bm_vocab_size(vocab); c++)
-        if (strcmp(bm_vocab_symbol(vocab, (int32_t)c), " ") == 0)
-            return (int32_t)c;
-    return -1;
-}
-
 static double place(const bm_frame_places *p, size_t frame)
 {
     double at = p->start + (double)frame * p->step;
@@ -92,16 +84,18 @@ bm_status bm_reading_make(bm_reading *r, const bm_hypothesis *h,
                           const bm_vocab *vocab, const bm_language *language,
                           const bm_frame_places *places)
 {
+    bool spaced = bm_vocab_space(vocab) >= 0;
     bool listed = false; /* a word is the lexicon's */
     char *text = NULL;
     bm_status status = BM_OK;
 
     *r = (bm_reading){.score = h->score};
     BM_TRY(make_words(r, h, vocab, language, places));
+    BM_ASSERT(r->n_words == h->n_words);
     for (size_t i = 0; i < h->n_words; i++)
         listed = listed || h->words[i].word >= 0;
-    status =
-        listed ? join(r, &text) : decode(vocab, h->labels, h->n_labels, &text);
+    status = listed || spaced ? join(r, &text)
+                              : decode(vocab, h->labels, h->n_labels, &text);
     r->text = text;
     return status;
 }

@@ -360,18 +360,24 @@ static bm_status read_arguments(decoding *d, const bm_arguments *a)
     return BM_OK;
 }
 
-static bm_status check_format(const decoding *d)
+/* Whether the options suit the model. */
+static bm_status check_model(const decoding *d)
 {
     const bm_transcriber *t = d->transcribers[0];
+    bm_input_kind kind = bm_transcriber_describe(t).kind;
     const char *unit = bm_inputs_unit(t);
 
+    if (d->settings.channel > 0 && kind != BM_RECORDINGS)
+        return BM_FAIL(BM_ERR_ARG,
+                       "decode: --channel is about recordings, but this model "
+                       "reads %s",
+                       bm_input_noun(kind));
     if (d->format->unit == NULL || strcmp(d->format->unit, unit) == 0)
         return BM_OK;
     return BM_FAIL(BM_ERR_ARG,
                    "decode: --format %s has places in %s, but this model reads "
                    "%s, with places in %s",
-                   d->format->name, d->format->unit,
-                   bm_input_noun(bm_transcriber_describe(t).kind), unit);
+                   d->format->name, d->format->unit, bm_input_noun(kind), unit);
 }
 
 static bm_status decode(const bm_arguments *a)
@@ -387,7 +393,7 @@ static bm_status decode(const bm_arguments *a)
     pthread_mutex_init(&d.opening, NULL);
     BM_TRY_DONE(
         bm_transcriber_open(&d.transcribers[0], a->nouns[0], &d.settings));
-    BM_TRY_DONE(check_format(&d));
+    BM_TRY_DONE(check_model(&d));
     if (d.out != NULL)
         BM_TRY_DONE(bm_file_make_directory(d.out));
     BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,

@@ -1,7 +1,8 @@
 /* format.c - the list of formats, and those that are lines of text. */
 #include "cli/decode/format.h"
 
-#include <jansson.h>
+#include "cli/json_output.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -109,14 +110,14 @@ static void write_json(FILE *out, const bm_decoded *d)
 {
     const bm_transcript *t = d->transcript;
     const bm_input *input = d->input;
-    json_t *o = json_pack("{s:s}", "id", input->id);
+    json_t *o = json_pack("{s:o}", "id", bm_json_text(input->id));
 
     if (input->path[0] != '\0')
-        json_object_set_new(o, "path", json_string(input->shown));
+        json_object_set_new(o, "path", bm_json_text(input->shown));
     if (input->speaker[0] != '\0')
-        json_object_set_new(o, "speaker", json_string(input->speaker));
+        json_object_set_new(o, "speaker", bm_json_text(input->speaker));
     if (t == NULL) {
-        json_object_set_new(o, "error", json_string(d->fault));
+        json_object_set_new(o, "error", bm_json_text(d->fault));
     } else {
         json_t *best = reading(&t->readings[0]), *rest = json_array();
 

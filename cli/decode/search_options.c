@@ -3,6 +3,37 @@
 #include <math.h>
 #include <string.h>
 
+/* Options that change nothing unless one of two others is given. */
+static const struct {
+    const char *name, *with[2], *about;
+} dependent[] = {
+    {"lm-weight", {"lm", "lm"}, "a language model; add --lm FILE"},
+    {"word-score",
+     {"lm", "lexicon"},
+     "words of a language model or of a lexicon; add --lm FILE or --lexicon "
+     "FILE"},
+    {"unknown-score",
+     {"lm", "lexicon"},
+     "words of a language model or of a lexicon; add --lm FILE or --lexicon "
+     "FILE"},
+    {"prior-scale", {"priors", "priors"}, "priors; add --priors DIR"},
+    {"blank-scale", {"priors", "priors"}, "priors; add --priors DIR"},
+    {"hot-boost",
+     {"hot-words", "hot-word"},
+     "hot words; add --hot-words FILE or --hot-word WORDS"},
+};
+
+static bm_status check_dependent(const bm_arguments *a)
+{
+    for (size_t i = 0; i < sizeof dependent / sizeof dependent[0]; i++)
+        if (bm_argument(a, dependent[i].name) != NULL &&
+            bm_argument(a, dependent[i].with[0]) == NULL &&
+            bm_argument(a, dependent[i].with[1]) == NULL)
+            return BM_FAIL(BM_ERR_ARG, "%s: --%s is about %s", a->verb->name,
+                           dependent[i].name, dependent[i].about);
+    return BM_OK;
+}
+
 static bm_status read_language(const bm_arguments *a, bm_language_settings *s,
                                const char **hot_words)
 {
@@ -39,5 +70,6 @@ bm_status bm_search_options_read(const bm_arguments *a,
                             &out->prior_scale));
     BM_TRY(bm_argument_real(a, "blank-scale", out->blank_scale, 0, 1000,
                             &out->blank_scale));
-    return read_language(a, &out->language, hot_words);
+    BM_TRY(read_language(a, &out->language, hot_words));
+    return check_dependent(a);
 }

@@ -38,7 +38,7 @@
     }
 
 /* The settings that were given; `hot_words` [BM_MOST_GIVEN] is the memory for
- * those. Fails with BM_ERR_ARG. */
+ * those. Fails with BM_ERR_ARG, also if one of them would change nothing. */
 BM_CHECKED bm_status bm_search_options_read(const bm_arguments *a,
                                             bm_transcriber_settings *out,
                                             const char **hot_words);

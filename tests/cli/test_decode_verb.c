@@ -678,6 +678,38 @@ static void test_options_of_the_search_reach_it(void **_)
                  66, "no.lm");
     assert_fails(BMUF("decode", "half.safetensors", "test", "--lm-weight", "x"),
                  64, "--lm-weight x is not a number in [0, 1000]");
+    assert_fails(BMUF("decode", "half.safetensors", "test", "--priors", "train",
+                      "--blank-scale", "0"),
+                 64, "the blank scale is greater than 0, not 0");
+}
+
+static void test_options_without_what_they_are_about_are_refused(void **_)
+{
+    static const struct {
+        const char *option, *remedy;
+    } all[] = {
+        {"--lm-weight", "--lm-weight is about a language model; add --lm FILE"},
+        {"--word-score", "--word-score is about words of a language model or "
+                         "of a lexicon; add --lm FILE or --lexicon FILE"},
+        {"--unknown-score",
+         "--unknown-score is about words of a language model or of a lexicon; "
+         "add --lm FILE or --lexicon FILE"},
+        {"--prior-scale", "--prior-scale is about priors; add --priors DIR"},
+        {"--blank-scale", "--blank-scale is about priors; add --priors DIR"},
+        {"--hot-boost", "--hot-boost is about hot words; add --hot-words FILE "
+                        "or --hot-word WORDS"},
+    };
+
+    (void)_;
+    FOR_EACH (i, all)
+        assert_fails(
+            BMUF("decode", "half.safetensors", "test", all[i].option, "1"), 64,
+            all[i].remedy);
+    write_text("words.lex", "ab\ncc\n");
+    assert_code(BMUF("decode", "half.safetensors", "test", "--lexicon",
+                     "words.lex", "--word-score", "1", "--unknown-score", "-2",
+                     "--hot-word", "ab", "--hot-boost", "3"),
+                0);
 }
 
 /* ---- faults -------------------------------------------------------------- */
@@ -787,6 +819,29 @@ static void test_one_broken_file_of_many_is_one_fault(void **_)
     assert_code(manifest, 65);
     assert_int_equal(count_of(manifest.out, "\n"), 2);
     assert_says(manifest.err, "1 of 3 inputs could not be decoded");
+}
+
+/* Bytes that are not UTF-8 are escaped as in messages. */
+static void test_json_has_names_that_are_not_utf8(void **_)
+{
+    outcome both;
+    json_t *o = NULL;
+
+    (void)_;
+    run_tool((char *[]){"cp", (char *)in_folder("test-0.wav"),
+                        (char *)in_folder("caf\xe9.wav"), NULL});
+    both = BMUF("decode", "half.safetensors", "caf\xe9.wav", "n\xe9.wav",
+                "--format", "json");
+    assert_code(both, 65);
+    o = parse_json(line_of(both.out, 0));
+    assert_string_equal(text(o, "id"), "caf\\xe9");
+    assert_string_equal(text(o, "path"), "caf\\xe9.wav");
+    assert_string_equal(text(o, "text"), line_of(DECODE("test-0.wav"), 0));
+    json_decref(o);
+    o = parse_json(line_of(both.out, 1));
+    assert_string_equal(text(o, "id"), "n\\xe9");
+    assert_says(text(o, "error"), "No such file");
+    json_decref(o);
 }
 
 /* The second path is sent when the words of the first are there. */
@@ -907,6 +962,8 @@ int main(void)
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_options_of_the_search_reach_it),
+        cmocka_unit_test(test_options_without_what_they_are_about_are_refused),
+        cmocka_unit_test(test_json_has_names_that_are_not_utf8),
         cmocka_unit_test(test_results_come_before_the_input_ends),
         cmocka_unit_test(test_broken_inputs_are_named_and_others_decoded),
         cmocka_unit_test(test_a_single_broken_input_is_an_error),

@@ -3,8 +3,10 @@
  * file, on any thread; images and features, too. What cannot be used is named,
  * and the transcriber goes on.
  */
+#include "recognise/best_path_words.h"
 #include "recognise/priors.h"
 #include "recognise/transcriber.h"
+#include "recognise/transcriber_parts.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
@@ -270,6 +272,8 @@ static void test_priors_are_the_frequencies_of_labels(void **_)
     assert_ok(bm_vocab_new(&other, false));
     assert_status(bm_priors_read(&priors, in_folder("train"), other, 1),
                   BM_ERR_FORMAT, "another vocabulary than the model");
+    assert_status(bm_priors_read(&priors, in_folder("train"), vocab, 0),
+                  BM_ERR_ARG, "the blank scale is greater than 0, not 0");
     bm_vocab_free(other);
     bm_vocab_free(vocab);
 
@@ -285,6 +289,32 @@ static void test_priors_are_the_frequencies_of_labels(void **_)
     assert_true(heard->readings[0].score > plain->readings[0].score);
     bm_transcript_free(plain);
     bm_transcript_free(heard);
+}
+
+/* White space at the ends and between words is as in texts: io/vocab.h. */
+static void test_a_text_has_no_needless_spaces(void **_)
+{
+    enum { T = 9, C = 4 };
+    static const int path[T] = {1, 2, 0, 1, 0, 1, 3, 0, 1}; /* " a  b " */
+    const bm_frame_places places = {.step = 1, .length = T};
+    bm_best_path memory = {0};
+    bm_hypothesis found;
+    bm_reading r;
+    bm_vocab *vocab = NULL;
+    float y[T * C];
+
+    (void)_;
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = path[i / C] == (int)(i % C) ? 0 : -9;
+    assert_ok(bm_vocab_parse(&vocab, "<blank>\n<space>\na\nb\n", false));
+    assert_ok(bm_best_path_words(&memory, y, T, C, 1, &found));
+    assert_int_equal(found.n_labels, 6);
+    assert_ok(bm_reading_make(&r, &found, vocab, NULL, &places));
+    assert_string_equal(r.text, "a b");
+    assert_int_equal(r.n_words, 2);
+    bm_reading_free(&r);
+    bm_best_path_free(&memory);
+    bm_vocab_free(vocab);
 }
 
 /* ---- line images --------------------------------------------------------- */
@@ -481,6 +511,55 @@ static void test_images_and_their_packed_set_agree(void **_)
     assert_string_equal(trn.out, hyp.out);
     assert_fails(BMUF("decode", "lines", "line-0.png", "--format", "ctm"), 64,
                  "--format ctm has places in s", "line images");
+    assert_fails(
+        BMUF("decode", "lines", "line-0.png", "--channel", "1"), 64,
+        "--channel is about recordings, but this model reads line images");
+}
+
+/* A stroke from the lower left to the upper right, or mirrored, and the mean
+ * place of its ink in the frames, which are columns of half the size. */
+static void check_slanted(double tangent)
+{
+    enum { W = 300, H = 100, STROKES = 3, WIDE = 6 };
+    static const char description[] =
+        "{\"kind\": \"images\", \"height\": 50, \"columns\": 1, \"pad\": 3, "
+        "\"invert\": \"no\", \"slant\": true}";
+    static uint8_t grey[W * H];
+    const bm_line_image image = {grey, W, H};
+    bm_front_end *f = NULL;
+    bm_input_frames x = {0};
+    double ink = 0, place = 0, all = 0, middle = 0;
+
+    memset(grey, 255, sizeof grey);
+    for (int y = 0; y < H; y++)
+        for (int k = 0; k < STROKES * WIDE; k++) {
+            int stroke = 60 + 80 * (k / WIDE) + k % WIDE;
+            int column = stroke + (int)lround(tangent * (H / 2.0 - y - 0.5));
+
+            grey[y * W + column] = 0;
+            all += 1;
+            middle += column + 0.5;
+        }
+    middle /= all;
+    all = 0;
+    assert_ok(bm_front_end_open(&f, description, 50, 0));
+    assert_ok(bm_front_end_image(f, &image, &x));
+    for (size_t t = 0; t < x.n; t++)
+        for (size_t i = 0; i < x.dim; i++) {
+            ink = (double)x.x[t * x.dim + i];
+            all += ink;
+            place += ink * ((double)t + 0.5 - x.lead) * x.step;
+        }
+    assert_true(fabs(place / all - middle) < 0.5);
+    bm_front_end_close(f);
+}
+
+static void test_places_of_slanted_strokes_are_those_of_the_image(void **_)
+{
+    (void)_;
+    check_slanted(0);
+    check_slanted(tan(3.14159265 / 6));
+    check_slanted(-tan(3.14159265 / 9));
 }
 
 /* ---- features ------------------------------------------------------------ */
@@ -570,6 +649,24 @@ static void test_features_give_the_words_of_their_file(void **_)
     assert_string_equal(packed.out, files.out);
 }
 
+/* Each third frame of seven. */
+static void test_places_are_frames_of_files_without_a_rate(void **_)
+{
+    static const char description[] =
+        "{\"kind\": \"features\", \"dim\": 6, \"shift_ms\": 0, "
+        "\"subsample\": 3, \"normalise\": \"none\"}";
+    float x[7 * DIM] = {0};
+    bm_front_end *f = NULL;
+    bm_input_frames out = {0};
+
+    (void)_;
+    assert_ok(bm_front_end_open(&f, description, DIM, 0));
+    assert_ok(bm_front_end_features(f, x, 7, DIM, &out));
+    assert_int_equal(out.n, 3);
+    assert_true(out.step == 3 && out.lead == 0 && out.length == 7);
+    bm_front_end_close(f);
+}
+
 /* ---- setup --------------------------------------------------------------- */
 
 static void make_model(const char *kind, const char *manifest, const char *set,
@@ -613,10 +710,13 @@ int main(void)
         cmocka_unit_test(test_after_a_fault_the_transcriber_goes_on),
         cmocka_unit_test(test_models_that_cannot_transcribe_are_refused),
         cmocka_unit_test(test_priors_are_the_frequencies_of_labels),
+        cmocka_unit_test(test_a_text_has_no_needless_spaces),
         cmocka_unit_test(test_images_give_words_with_their_places),
+        cmocka_unit_test(test_places_of_slanted_strokes_are_those_of_the_image),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
         cmocka_unit_test(test_features_give_the_words_of_their_file),
+        cmocka_unit_test(test_places_are_frames_of_files_without_a_rate),
     };
 
     return cmocka_run_group_tests_name("transcriber", tests, prepare,
