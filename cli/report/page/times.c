@@ -205,7 +205,7 @@ static const struct of_worker {
      "How many mini-batches a worker did before the time of a block was over: "
      "a "
      "low point is a slow worker, which counts less in the mean."},
-    {"step_s", "time of a mini-batch of each worker", "seconds, mean of blocks",
+    {"step_s", "time of a step of each worker", "seconds, mean of blocks",
      "A high point is a slow worker: it meets the server less often, with an "
      "older model."},
 };
