@@ -279,6 +279,8 @@ static void test_sizes_of_a_wav_file_may_be_wrong(void **state)
 static void test_a_wav_file_without_samples_is_empty(void **state)
 {
     enum { WHOLE = 60 };
+    static const char list[] = {'L', 'I', 'S', 'T', 8,   0,   0,   0,
+                                'I', 'N', 'F', 'O', 'a', 'b', 'c', 'd'};
     static char bytes[80] = {0};
     bm_problem problem;
     bm_sound s;
@@ -288,9 +290,7 @@ static void test_a_wav_file_without_samples_is_empty(void **state)
     assert_int_equal(read_file("none.wav", bytes, sizeof bytes), 64);
     put_size(bytes + 4, WHOLE - 8);
     put_size(bytes + 40, 0);
-    memcpy(bytes + 44, "LIST", 4);
-    put_size(bytes + 48, 8);
-    memcpy(bytes + 52, "INFOabcd", 8);
+    memcpy(bytes + 44, list, sizeof list);
     write_bytes("none.wav", bytes, WHOLE);
     s = read_sound("none.wav", 0, &problem);
     assert_int_equal(s.n, 0);
