@@ -49,10 +49,11 @@ static bm_status check_frames(const bm_layer *l, size_t T)
                    l->name, T, l->most);
 }
 
-/* Sets stage 0: the batch, where sequences that are skipped have no frames. */
+/* Sets stage 0: the batch, where sequences that are skipped have no frames; but it
+ * has one of padding at least, so that no tensor is empty. */
 static void begin(bm_model *m, const bm_batch *b, int32_t *frames)
 {
-    bm_extent e = {0, b->extent.B, frames};
+    bm_extent e = {1, b->extent.B, frames};
     bm_tensor x = b->x;
     bool any = false;
 
