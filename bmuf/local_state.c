@@ -224,8 +224,8 @@ static bm_status average_vector(bm_local_state *m, size_t vector, double tau,
     return BM_OK;
 }
 
-/* A float counts to 2^24 one by one: t stays so far below that a block's updates
- * are counted. Both corrections of Adam are 1 by then. */
+/* Beyond 2^24 a float has no room for one update more: t stays below, with room for
+ * those of a block. Both corrections of Adam are 1 there. */
 static const double most_updates = 0x1p23;
 
 static bm_status average(bm_local_state *m, double tau)

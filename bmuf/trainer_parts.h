@@ -26,7 +26,7 @@ typedef struct bm_row {
     double bad;       /* a bm_reason */
     double bad_steps; /* skipped */
     double steps;     /* updates made, if local_state needs them */
-    double gradients; /* of as many steps */
+    double gradients; /* learned from, one a step */
     double batches;   /* learned from, several in a step */
 } bm_row;
 

@@ -287,9 +287,9 @@ void bm_exchange_start_of(const bm_rule *r, size_t n, size_t learned,
 }
 
 bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule,
-                            const bm_filter *had)
+                            const bm_filter *previous)
 {
-    return e->ops->start(e, rule, had);
+    return e->ops->start(e, rule, previous);
 }
 
 bm_status bm_exchange_begin(bm_exchange *e, const float *x)

@@ -135,12 +135,12 @@ BM_CHECKED bm_status bm_exchange_allgather(bm_exchange *e);
 
 /*
  * This rank's slice of it = the filter's start, from rule->model and
- * rule->delta. had: the filter before this one; NULL: these were read from a
+ * rule->delta. previous: the filter until now; NULL: these were read from a
  * checkpoint. With a code the common vector lacks what was not sent yet: it
  * moves as far as the start does, and after a checkpoint it is a state.
  */
 BM_CHECKED bm_status bm_exchange_start(bm_exchange *e, const bm_rule *rule,
-                                       const bm_filter *had);
+                                       const bm_filter *previous);
 
 /* Collective. The common vector = x [n] on the backend, equal on all ranks. */
 BM_CHECKED bm_status bm_exchange_begin(bm_exchange *e, const float *x);

@@ -192,15 +192,15 @@ static void coded_fetch(bm_exchange *e, float *x)
     bm_coded_device_fetch(c->device, x);
 }
 
-/* Where the common vector is the start of `had`, it becomes that of the rule, bit
- * for bit. */
+/* Where the common vector is the start of the previous filter, it becomes that of
+ * the rule, bit for bit. */
 static bm_status coded_start(bm_exchange *e, const bm_rule *rule,
-                             const bm_filter *had)
+                             const bm_filter *previous)
 {
-    const bm_rule old = {.filter = had};
+    const bm_rule old = {.filter = previous};
     size_t at = e->slice.offset, count = e->slice.count;
 
-    if (had == NULL)
+    if (previous == NULL)
         return BM_OK;
     for (size_t i = 0; i < count; i += BM_SUM_CHUNK) {
         size_t n = count - i < BM_SUM_CHUNK ? count - i : BM_SUM_CHUNK;

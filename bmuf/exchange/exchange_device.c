@@ -179,13 +179,13 @@ static void device_fetch(bm_exchange *e, float *x)
 }
 
 static bm_status device_start(bm_exchange *e, const bm_rule *rule,
-                              const bm_filter *had)
+                              const bm_filter *previous)
 {
     size_t at = e->slice.offset, n = e->slice.count;
     float *host = malloc((2 * n + 1) * sizeof *host);
     bm_status status = BM_OK;
 
-    (void)had;
+    (void)previous;
     if (host == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu floats", n);
     bm_get(e->be, host, rule->model, n);

@@ -264,11 +264,11 @@ static void host_fetch(bm_exchange *e, float *x)
 }
 
 static bm_status host_start(bm_exchange *e, const bm_rule *rule,
-                            const bm_filter *had)
+                            const bm_filter *previous)
 {
     size_t at = e->slice.offset, n = e->slice.count;
 
-    (void)had;
+    (void)previous;
     bm_exchange_start_of(rule, n, bm_learned(e->params, at, n), rule->model,
                          rule->delta, e->common + at);
     return BM_OK;

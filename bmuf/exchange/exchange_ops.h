@@ -33,7 +33,7 @@ typedef struct bm_exchange_ops {
     bm_status (*gather)(bm_exchange *e, const float *slice, float *x);
     void (*fetch)(bm_exchange *e, float *x);
     bm_status (*start)(bm_exchange *e, const bm_rule *rule,
-                       const bm_filter *had);
+                       const bm_filter *previous);
     /* NULL: no states. */
     size_t (*states)(const bm_exchange *e);
     size_t (*state)(const bm_exchange *e, bm_state *out);

@@ -75,10 +75,10 @@ bm_status bm_filtered_exchange(bm_strategy *s)
     return s->update.weight > 0 ? note_norms(s) : BM_OK;
 }
 
-bm_status bm_filtered_start(bm_strategy *s, const bm_filter *had)
+bm_status bm_filtered_start(bm_strategy *s, const bm_filter *previous)
 {
     const bm_rule r = rule(s);
-    return bm_exchange_start(s->exchange, &r, had);
+    return bm_exchange_start(s->exchange, &r, previous);
 }
 
 /* The start model follows from these two. */

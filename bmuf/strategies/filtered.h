@@ -24,7 +24,7 @@ bm_status bm_filtered_open(bm_strategy *s);
 void bm_filtered_close(bm_strategy *s);
 bm_status bm_filtered_exchange(bm_strategy *s);
 size_t bm_filtered_state(bm_strategy *s, bm_state *out);
-bm_status bm_filtered_start(bm_strategy *s, const bm_filter *had);
+bm_status bm_filtered_start(bm_strategy *s, const bm_filter *previous);
 
 #define BM_FILTERED                                                            \
     .per = BM_BLOCK, .open = bm_filtered_open, .close = bm_filtered_close,     \

@@ -3,32 +3,32 @@
 #include <math.h>
 #include <string.h>
 
-/* Options that change nothing unless one of two others is given. */
+static const char words[] = "words of a language model or of a lexicon; add "
+                            "--lm FILE or --lexicon FILE";
+
+/* Options that change nothing unless one of the others is given. */
 static const struct {
-    const char *name, *with[2], *about;
+    const char *name, *with, *other, *about;
 } dependent[] = {
-    {"lm-weight", {"lm", "lm"}, "a language model; add --lm FILE"},
-    {"word-score",
-     {"lm", "lexicon"},
-     "words of a language model or of a lexicon; add --lm FILE or --lexicon "
-     "FILE"},
-    {"unknown-score",
-     {"lm", "lexicon"},
-     "words of a language model or of a lexicon; add --lm FILE or --lexicon "
-     "FILE"},
-    {"prior-scale", {"priors", "priors"}, "priors; add --priors DIR"},
-    {"blank-scale", {"priors", "priors"}, "priors; add --priors DIR"},
-    {"hot-boost",
-     {"hot-words", "hot-word"},
+    {"lm-weight", "lm", NULL, "a language model; add --lm FILE"},
+    {"word-score", "lm", "lexicon", words},
+    {"unknown-score", "lm", "lexicon", words},
+    {"prior-scale", "priors", NULL, "priors; add --priors DIR"},
+    {"blank-scale", "priors", NULL, "priors; add --priors DIR"},
+    {"hot-boost", "hot-words", "hot-word",
      "hot words; add --hot-words FILE or --hot-word WORDS"},
 };
+
+static bool is_given(const bm_arguments *a, const char *name)
+{
+    return name != NULL && bm_argument(a, name) != NULL;
+}
 
 static bm_status check_dependent(const bm_arguments *a)
 {
     for (size_t i = 0; i < sizeof dependent / sizeof dependent[0]; i++)
-        if (bm_argument(a, dependent[i].name) != NULL &&
-            bm_argument(a, dependent[i].with[0]) == NULL &&
-            bm_argument(a, dependent[i].with[1]) == NULL)
+        if (is_given(a, dependent[i].name) && !is_given(a, dependent[i].with) &&
+            !is_given(a, dependent[i].other))
             return BM_FAIL(BM_ERR_ARG, "%s: --%s is about %s", a->verb->name,
                            dependent[i].name, dependent[i].about);
     return BM_OK;

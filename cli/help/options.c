@@ -93,7 +93,7 @@ static bm_status report_unknown(const char *word)
                        word);
     if (strcmp(near, word) == 0)
         return BM_FAIL(BM_ERR_ARG,
-                       "%s is not of bmuf pack, but of another verb; leave "
+                       "%s is a setting of another verb than bmuf pack; leave "
                        "--pack out",
                        word);
     return BM_FAIL(BM_ERR_ARG,

@@ -112,7 +112,8 @@ void bm_log_posteriors(const float *logits, size_t frames, size_t stride,
  * out [classes] <- log priors, as Eesen makes them, of how often each label
  * occurs in the training data. counts[0] is the number of blanks if there is one
  * between all labels and at both ends: labels + sequences; it counts blank_scale
- * times, more than 0. A class that does not occur gets infinity: it is never recognised.
+ * times, more than 0. A class that does not occur gets infinity: it is never
+ * recognised.
  */
 void bm_log_priors(const uint64_t *counts, size_t classes, double blank_scale,
                    float *out);

@@ -178,7 +178,7 @@ static void test_options_of_a_section_or_key_are_printed(void **_)
                  "did you mean bmuf?");
     assert_fails(BMUF("options", "job.devise"), 64, "did you mean job.device?");
     assert_fails(BMUF("options", "--pack", "sgd.momentum"), 64,
-                 "sgd.momentum is not of bmuf pack, but of another verb");
+                 "sgd.momentum is a setting of another verb than bmuf pack");
     json = parse_json(BMUF("options", "job.device", "--json").out);
     assert_int_equal(json_array_size(json_object_get(json, "settings")), 1);
     first = json_array_get(json_object_get(json, "settings"), 0);

@@ -120,17 +120,36 @@ static void add(bm_shard_writer *w, const char *tag, const float *x,
     assert_ok(bm_shard_writer_add(w, tag, NULL, x, frames, some, labels));
 }
 
+/* A shard of a set of its own in the directory. */
+static bm_shard_writer *begin_shard(const char *directory, corpus *c,
+                                    const char *name)
+{
+    bm_shard_writer *w = NULL;
+
+    *c = corpus_make(directory, name, 0);
+    assert_ok(
+        bm_shard_writer_open(&w, directory, name, &c->settings, &c->meta));
+    return w;
+}
+
+static void end_shard(bm_shard_writer *w, corpus *c)
+{
+    size_t shards = 0;
+
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c->meta.vocab);
+}
+
 static void test_invalid_sequences_are_reported_by_name(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
-    corpus c = corpus_make(directory, "invalid", 0);
-    bm_shard_writer *w = NULL;
+    corpus c;
+    bm_shard_writer *w = begin_shard(directory, &c, "invalid");
     float x[CORPUS_FRAMES * CORPUS_D] = {0};
     size_t problems = 0;
 
     (void)_;
-    assert_ok(
-        bm_shard_writer_open(&w, directory, "invalid", &c.settings, &c.meta));
     add(w, "good", x, CORPUS_FRAMES, 3);
     assert_ok(bm_shard_writer_add(w, "mute", NULL, x, CORPUS_FRAMES, NULL, 0));
     add(w, "hush", x, CORPUS_FRAMES, 0); /* its text says so */
@@ -138,9 +157,7 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
     x[3 * CORPUS_D + 4] = NAN;
     x[5 * CORPUS_D] = -INFINITY;
     add(w, "nan", x, CORPUS_FRAMES, 3);
-    assert_ok(bm_shard_writer_finish(w, &problems));
-    bm_shard_writer_close(w);
-    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    end_shard(w, &c);
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 3);
     assert_reported(text, "sequence mute: has no text, but others have");
@@ -156,19 +173,15 @@ static void test_invalid_sequences_are_reported_by_name(void **_)
 static void test_a_set_without_labels_is_no_problem(void **_)
 {
     char *directory = corpus_directory(), *text = NULL;
-    corpus c = corpus_make(directory, "bare", 0);
-    bm_shard_writer *w = NULL;
+    corpus c;
+    bm_shard_writer *w = begin_shard(directory, &c, "bare");
     float x[CORPUS_FRAMES * CORPUS_D] = {0};
     size_t problems = 1;
 
     (void)_;
-    assert_ok(
-        bm_shard_writer_open(&w, directory, "bare", &c.settings, &c.meta));
     add(w, "one", x, CORPUS_FRAMES, 0);
     add(w, "two", x, CORPUS_FRAMES, 0);
-    assert_ok(bm_shard_writer_finish(w, &problems));
-    bm_shard_writer_close(w);
-    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    end_shard(w, &c);
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 0);
     assert_reported(text, "no problems; without labels eval gives no error");
@@ -185,11 +198,9 @@ static void test_a_shard_without_texts_is_reported(void **_)
 
     (void)_;
     for (size_t shard = 0; shard < 2; shard++) {
-        corpus c = corpus_make(directory, shard > 0 ? "y" : "x", 0);
-        bm_shard_writer *w = NULL;
+        corpus c;
+        bm_shard_writer *w = begin_shard(directory, &c, shard > 0 ? "y" : "x");
 
-        assert_ok(
-            bm_shard_writer_open(&w, directory, c.name, &c.settings, &c.meta));
         add(w, shard > 0 ? "a" : "b", x, CORPUS_FRAMES, 0);
         if (shard == 0)
             add(w, "c", x, CORPUS_FRAMES, 3);
@@ -197,9 +208,7 @@ static void test_a_shard_without_texts_is_reported(void **_)
             for (size_t i = 0; i < 2; i++)
                 assert_ok(bm_shard_writer_add(w, i > 0 ? "d" : "e", NULL, x,
                                               CORPUS_FRAMES, NULL, 0));
-        assert_ok(bm_shard_writer_finish(w, &problems));
-        bm_shard_writer_close(w);
-        bm_vocab_free((bm_vocab *)c.meta.vocab);
+        end_shard(w, &c);
     }
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 1);
@@ -219,16 +228,12 @@ static void test_duplicate_names_are_reported(void **_)
 
     (void)_;
     for (size_t shard = 0; shard < 2; shard++) {
-        corpus c = corpus_make(directory, shard > 0 ? "y" : "x", 0);
-        bm_shard_writer *w = NULL;
+        corpus c;
+        bm_shard_writer *w = begin_shard(directory, &c, shard > 0 ? "y" : "x");
 
-        assert_ok(
-            bm_shard_writer_open(&w, directory, c.name, &c.settings, &c.meta));
         for (size_t i = 0; i < 4; i++) /* a b a c, c d a b */
             add(w, names[shard > 0 ? (i + 3) % 5 : i], x, CORPUS_FRAMES, 3);
-        assert_ok(bm_shard_writer_finish(w, &problems));
-        bm_shard_writer_close(w);
-        bm_vocab_free((bm_vocab *)c.meta.vocab);
+        end_shard(w, &c);
     }
     text = checked(directory, 1, &problems);
     assert_int_equal(problems, 4);
