@@ -2,49 +2,41 @@
 #include "core/printable.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
-/* Bytes of the UTF-8 character that the text begins with (RFC 3629: no longer
- * forms than needed, no surrogates); 0: it is none. */
-static size_t character(const unsigned char *s, uint32_t *code)
+size_t bm_utf8_character(const char *text, int32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = s[0] < 0x80             ? 1
-               : (s[0] & 0xe0) == 0xc0 ? 2
-               : (s[0] & 0xf0) == 0xe0 ? 3
-               : (s[0] & 0xf8) == 0xf0 ? 4
-                                       : 0;
+    utf8proc_int32_t c = 0;
+    utf8proc_ssize_t n =
+        utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &c);
 
-    *code = n <= 1 ? s[0] : s[0] & (0x7fu >> n);
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        *code = *code << 6 | (s[i] & 0x3f);
-    }
-    if (n > 1 && (*code < least[n] || *code > 0x10ffff ||
-                  (*code >= 0xd800 && *code <= 0xdfff)))
+    if (n <= 0)
         return 0;
-    return n;
+    if (code != NULL)
+        *code = c;
+    return (size_t)n;
+}
+
+size_t bm_utf8_length(const char *text)
+{
+    size_t i = 0, n = 0;
+
+    while (text[i] != '\0' && (n = bm_utf8_character(text + i, NULL)) > 0)
+        i += n;
+    return i;
 }
 
 bool bm_is_utf8(const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    uint32_t code = 0;
-    size_t n = 0;
-
-    for (; *s != '\0'; s += n)
-        if ((n = character(s, &code)) == 0)
-            return false;
-    return true;
+    return text[bm_utf8_length(text)] == '\0';
 }
 
 /* ASCII's and Unicode's controls (C0, C1, DEL), and those that reorder or end
  * lines. */
-static bool is_control(uint32_t c)
+static bool is_control(int32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) ||
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
@@ -54,8 +46,8 @@ static bool is_control(uint32_t c)
 static size_t next(const char *text, char one[20])
 {
     const unsigned char *s = (const unsigned char *)text;
-    uint32_t code = 0;
-    size_t n = character(s, &code), at = 0;
+    int32_t code = 0;
+    size_t n = bm_utf8_character(text, &code), at = 0;
 
     if (n > 0 && !is_control(code)) {
         memcpy(one, text, n);

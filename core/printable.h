@@ -1,11 +1,18 @@
-/* printable.h - texts from files, made safe to print: a terminal obeys control
- * characters. Nothing here fails or allocates. */
+/* printable.h - texts from files: whether they are UTF-8, and made safe to print, as
+ * a terminal obeys control characters. */
 #ifndef BM_CORE_PRINTABLE_H
 #define BM_CORE_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+/* Bytes of the character that the text begins with, 1 of an empty text; 0: these
+ * are not UTF-8 (RFC 3629). *code: the character; NULL: not wanted. */
+size_t bm_utf8_character(const char *text, int32_t *code);
+
+/* The bytes of the text before the first that is not UTF-8, or its length. */
+size_t bm_utf8_length(const char *text);
 bool bm_is_utf8(const char *text);
 
 /* out [room] <- the text with control characters and bytes that are not UTF-8

@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "core/file_kind.h"
+#include "core/printable.h"
 #include "io/symbol_table.h"
 #include "io/text.h"
 
@@ -47,46 +48,6 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Bytes of the character at `text`, 0 if they are not UTF-8: no surrogates, no
- * longer forms than needed, nothing above U+10FFFF. */
-static size_t character(const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    unsigned char low = 0x80, high = 0xbf; /* bounds of the second byte */
-    size_t n = 0;
-
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] < 0xc2 || p[0] > 0xf4)
-        return 0;
-    n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (p[0] == 0xe0)
-        low = 0xa0;
-    if (p[0] == 0xed)
-        high = 0x9f;
-    if (p[0] == 0xf0)
-        low = 0x90;
-    if (p[0] == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < n; i++) {
-        if (p[i] < low || p[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xbf;
-    }
-    return n;
-}
-
-/* Offset of the first byte that is not UTF-8, or of the end. */
-static size_t valid(const char *text)
-{
-    size_t i = 0, n = 0;
-
-    while (text[i] != '\0' && (n = character(text + i)) > 0)
-        i += n;
-    return i;
-}
-
 static cursor begin(const char *text, bool words)
 {
     while (is_space(*text))
@@ -110,7 +71,7 @@ static piece next(cursor *c)
         return *to != '\0' ? (piece){" ", 1} : (piece){NULL, 0};
     }
     if (!c->words) {
-        n = character(from);
+        n = bm_utf8_character(from, NULL);
         n = n > 0 ? n : 1;
         c->at = from + n;
         return (piece){from, n};
@@ -247,7 +208,7 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
                        where, space);
     if (!v->words && same(space, p))
         p = (piece){" ", 1};
-    else if (!v->words && character(p.at) != p.n)
+    else if (!v->words && bm_utf8_character(p.at, NULL) != p.n)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: \"%s\" is not one character, and symbols of this "
                        "vocabulary are characters",
@@ -269,7 +230,7 @@ static bm_status parse(bm_vocab **out, const char *text, bool words,
                        const char *path)
 {
     char where[PATH_MAX + 32];
-    size_t bad = valid(text), line = 0;
+    size_t bad = bm_utf8_length(text), line = 0;
     bm_vocab *v = NULL;
     bm_status status = BM_OK;
 
@@ -405,7 +366,7 @@ bm_status bm_vocab_write(const bm_vocab *v, const char *path)
 bm_status bm_vocab_learn(bm_vocab *v, const char *text)
 {
     cursor c = begin(text, v->words);
-    size_t bad = valid(text);
+    size_t bad = bm_utf8_length(text);
     bool fresh = false;
 
     if (text[bad] != '\0')
@@ -452,7 +413,7 @@ bool bm_vocab_has_characters(const bm_vocab *v)
         const char *symbol = v->symbols[k];
         size_t n = strlen(symbol);
 
-        single = character(symbol) == n ||
+        single = bm_utf8_character(symbol, NULL) == n ||
                  (symbol[0] == '<' && symbol[n - 1] == '>');
     }
     return single;
@@ -482,11 +443,6 @@ bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b)
     return equal;
 }
 
-size_t bm_text_utf8(const char *text)
-{
-    return valid(text);
-}
-
 bm_status bm_text_nfc(const char *text, char **out)
 {
     static const bm_text_rules nfc = {.form = BM_TEXT_NFC};
@@ -513,7 +469,7 @@ static void show(piece p, char *out)
 {
     size_t n = 0, k = 0;
 
-    while (n < p.n && (k = character(p.at + n)) > 0 && n + k < 64)
+    while (n < p.n && (k = bm_utf8_character(p.at + n, NULL)) > 0 && n + k < 64)
         n += k;
     n = n == 0 ? 1 : n; /* one byte that is not UTF-8 */
     memcpy(out, p.at, n);

@@ -68,9 +68,6 @@ bool bm_vocab_equal(const bm_vocab *a, const bm_vocab *b);
 /* All symbols are in Unicode's normalisation form C. */
 bool bm_vocab_is_nfc(const bm_vocab *v);
 
-/* The bytes of a text before the first that is not UTF-8, or its length. */
-size_t bm_text_utf8(const char *text);
-
 /* The text in form C: an e with a combining acute becomes one character;
  * free(*out). Fails with BM_ERR_FORMAT if it is not UTF-8. */
 BM_CHECKED bm_status bm_text_nfc(const char *text, char **out);

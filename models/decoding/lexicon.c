@@ -3,6 +3,7 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <stdlib.h>
@@ -348,7 +349,7 @@ bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
     bm_status status = BM_OK;
 
     BM_TRY(bm_file_read(path, LARGEST_FILE, &text, &size));
-    bad = bm_text_utf8(text);
+    bad = bm_utf8_length(text);
     if (bad < size) {
         size_t number = 1;
 

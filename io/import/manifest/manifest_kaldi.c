@@ -14,8 +14,8 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/words.h"
-#include "io/vocab.h"
 
 #include <limits.h>
 #include <math.h>
@@ -69,11 +69,11 @@ static bm_status read_lines(bm_manifest *m, pairs *p)
         BM_TRY_DONE(bm_lines_next(lines, &line, &length));
         if (line == NULL)
             break;
-        if (bm_text_utf8(line) != length) {
+        if (bm_utf8_length(line) != length) {
             bm_manifest_fault(m, bm_lines_number(lines),
                               "byte %zu is not UTF-8; Kaldi's files are in "
                               "UTF-8",
-                              bm_text_utf8(line) + 1);
+                              bm_utf8_length(line) + 1);
             length = 0;
         }
         BM_TRY_DONE(append(p, line, length));

@@ -2,15 +2,15 @@
  * io/import/images/line_source.h as rows. */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/printable.h"
 #include "io/import/images/line_source.h"
-#include "io/vocab.h"
 
 #include <string.h>
 
 static bm_status take(void *to, const bm_found_line *l)
 {
     bm_manifest *m = to;
-    size_t valid = l->text != NULL ? bm_text_utf8(l->text) : 0;
+    size_t valid = l->text != NULL ? bm_utf8_length(l->text) : 0;
     bm_status status = BM_OK;
 
     m->file = l->file;

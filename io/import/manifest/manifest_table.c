@@ -4,7 +4,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
-#include "io/vocab.h"
+#include "core/printable.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -206,9 +206,9 @@ bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line, char *text,
                           strlen(text) + 1);
         return BM_OK;
     }
-    if (bm_text_utf8(text) != length) {
+    if (bm_utf8_length(text) != length) {
         bm_manifest_fault(m, line, "byte %zu is not UTF-8",
-                          bm_text_utf8(text) + 1);
+                          bm_utf8_length(text) + 1);
         return BM_OK;
     }
     return m->table.n > 0 ? read_row(m, line, text)

@@ -4,9 +4,9 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
-#include "io/vocab.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static bm_status add_segment(listing *l, const char *path, size_t number,
 {
     bm_manifest *m = l->m;
     char id[BM_LONGEST_TAG + 1];
-    bool valid = bm_text_utf8(s->label) == strlen(s->label);
+    bool valid = bm_utf8_length(s->label) == strlen(s->label);
 
     if (!make_id(l, path, number, id) || !valid) {
         bm_manifest_fault(m, s->line,
