@@ -85,11 +85,11 @@ static outcome train_at(int columns, const char *term, const char *out,
     return o;
 }
 
-enum { MOST_LINES = 200 }; /* one a second, where the machine is busy */
+enum { MOST_LINES = 200, WIDEST = 300 }; /* a busy machine draws one a second */
 
 /* All lines drawn, without colours and trailing blanks, each ended by '\0'. */
 typedef struct lines {
-    char line[MOST_LINES][300];
+    char line[MOST_LINES][WIDEST];
     size_t n;
 } lines;
 
@@ -441,7 +441,7 @@ static const char *tty_text(const tty *t)
 /* The last line drawn, by a thread that may have to wait for a processor. */
 static void assert_drawn(const tty *t, const char *expected)
 {
-    char last[sizeof(lines){0}.line[0]] = "";
+    char last[WIDEST] = "";
 
     for (int tries = 0; tries < 300 && strcmp(last, expected) != 0; tries++) {
         lines all = drawn_in(tty_text(t));
