@@ -447,7 +447,7 @@ static void assert_drawn(const tty *t, const char *expected)
         lines all = drawn_in(tty_text(t));
 
         if (all.n > 0)
-            strcpy(last, all.line[all.n - 1]);
+            snprintf(last, sizeof last, "%s", all.line[all.n - 1]);
     }
     assert_string_equal(last, expected);
 }
