@@ -15,7 +15,7 @@
  *     rho <- eta rho + tau            (tau / (1 - eta) in the end)
  *     g    = (mbar - beta^tau m0) / (1 - beta^tau)
  *     m    = beta^(eta rho) mbar + (1 - beta^(eta rho)) g
- *     t   <- t + tau + eta rho       (at most 2^23, as a float counts no further)
+ *     t   <- t + tau + eta rho       (at most 2^23: a float counts to 2^24)
  *
  * for m with beta1 and, never below 0, for v with beta2.
  */

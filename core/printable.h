@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the character that the text begins with, 1 of an empty text; 0: these
- * are not UTF-8 (RFC 3629). *code: the character; NULL: not wanted. */
+/* The number of bytes of the text's first character, 1 if the text is empty; 0 if
+ * they are not UTF-8 (RFC 3629). *code <- the character, unless code is NULL. */
 size_t bm_utf8_character(const char *text, int32_t *code);
 
 /* The bytes of the text before the first that is not UTF-8, or its length. */
