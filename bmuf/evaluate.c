@@ -297,7 +297,6 @@ static bm_status see_all(bm_evaluator *e, const bm_observer *observer)
         BM_TRY_DONE(bm_model_score(e->model, k - e->first, &seen));
         bm_score_add(&e->table[k].score, &seen);
     }
-    bm_infeasible_check_end(e->infeasible);
 done:
     bm_reader_close(reader);
     return status;

@@ -1,4 +1,4 @@
-/* infeasible.c - the first LOGGED sequences are named, the others counted. */
+/* infeasible.c - the first LOGGED sequences of a run are named. */
 #include "bmuf/infeasible.h"
 
 #include "core/log.h"
@@ -16,7 +16,7 @@ struct bm_infeasible_check {
     const bm_model *model; /* borrowed */
     bool *bad;             /* [room] */
     size_t room;
-    int found;
+    int64_t found;
 };
 
 static bool fits(const void *self, size_t frames, const int32_t *labels,
@@ -68,11 +68,10 @@ static bm_status make_room(bm_infeasible_check *m, size_t n)
 }
 
 /* What becomes of them. */
-static const char *fate(const bm_infeasible_check *m)
+static const char *fate(const bm_model *m)
 {
-    return bm_model_infeasible(m->model) == BM_INFEASIBLE_ZERO
-               ? "counted with loss 0"
-               : "skipped";
+    return bm_model_infeasible(m) == BM_INFEASIBLE_ZERO ? "counted with loss 0"
+                                                        : "skipped";
 }
 
 static bm_status report(bm_infeasible_check *m, bm_reader *reader,
@@ -89,6 +88,9 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
 
     if (b->extent.frames[i] == 0 && !refuse)
         return BM_OK; /* the reader has named it: its features are not finite */
+    if (m->found == LOGGED && !refuse)
+        bm_log(BM_WARNING, ".. and more, which are not named, %s",
+               fate(m->model));
     if (m->found++ >= LOGGED && !refuse)
         return BM_OK;
     tag = bm_reader_tag(reader, b->id[i]);
@@ -108,7 +110,7 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
             ", or set model.infeasible = skip",
             tag, of_labels.text, of_repeats.text, of_frames.text);
     bm_log(BM_WARNING, "%s: %s with %s do not fit into %s, %s", tag,
-           of_labels.text, of_repeats.text, of_frames.text, fate(m));
+           of_labels.text, of_repeats.text, of_frames.text, fate(m->model));
     return BM_OK;
 }
 
@@ -134,6 +136,20 @@ int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data)
         n += (size_t)data->lengths[2 * i + 1] >
              bm_model_frames(model, (size_t)data->lengths[2 * i]);
     return n;
+}
+
+bool bm_infeasible_describe(const bm_model *model, const bm_dataset *data,
+                            const char *name, char *out, size_t room)
+{
+    int64_t bad = bm_infeasible_count(model, data);
+
+    snprintf(out, room,
+             "%lld of %s of %s have more labels than model.net leaves frames: "
+             "%s (model.infeasible); of others, labels that repeat may need "
+             "more frames",
+             (long long)bad, bm_count_noun((long long)data->n, "sequence").text,
+             name, fate(model));
+    return bad > 0;
 }
 
 /* The name of the first sequence that does not fit; "": none can be read. */
@@ -178,12 +194,4 @@ bm_status bm_infeasible_check_data(const bm_model *model, bm_dataset *data,
                    "longest; " SUBSAMPLE_LESS,
                    (long long)bad, data->n, name, data->directory,
                    bm_model_frames(model, longest), longest);
-}
-
-void bm_infeasible_check_end(bm_infeasible_check *m)
-{
-    if (m->found > LOGGED)
-        bm_log(BM_WARNING, ".. and %d more sequences %s", m->found - LOGGED,
-               fate(m));
-    m->found = 0;
 }

@@ -22,7 +22,7 @@ BM_CHECKED bm_status bm_infeasible_check_new(bm_infeasible_check **out,
 void bm_infeasible_check_free(bm_infeasible_check *m);
 
 /*
- * Checks a batch of the reader, and logs the first few infeasible sequences;
+ * Checks a batch of the reader, and logs the first infeasible sequences of all;
  * reader NULL: logs nothing, and refuses none.
  * bad [B]: whether sequence b is infeasible; borrowed until the next call.
  * Fails with BM_ERR_FORMAT at the first one if model.infeasible = error, or
@@ -38,15 +38,16 @@ BM_CHECKED bm_status bm_infeasible_check_look(bm_infeasible_check *m,
  * by a blank, are not looked at. 0 for a loss per frame. */
 int64_t bm_infeasible_count(const bm_model *model, const bm_dataset *data);
 
+/* Writes a sentence about this number; false: it is 0. `name`: of the data,
+ * "data.train". */
+bool bm_infeasible_describe(const bm_model *model, const bm_dataset *data,
+                            const char *name, char *out, size_t room);
+
 /* Fails with BM_ERR_FORMAT if less than half of the sequences can be used: the
  * network does not suit the data. Or if there are none, or if one cannot be used
  * and model.infeasible = error. `name`: of the data, "data.train". */
 BM_CHECKED bm_status bm_infeasible_check_data(const bm_model *model,
                                               bm_dataset *data,
                                               const char *name);
-
-/* Logs how many more were found since the last call, and starts counting from
- * 0. */
-void bm_infeasible_check_end(bm_infeasible_check *m);
 
 #endif

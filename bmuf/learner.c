@@ -181,7 +181,6 @@ static bm_status score(void *self, int worker, bm_score *out, double *batches)
 {
     bm_learner *l = self;
 
-    bm_infeasible_check_end(l->infeasible);
     *batches = 0;
     if (!l->auditing) {
         l->passed.left += bm_reader_frames(l->reader, worker);

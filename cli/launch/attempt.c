@@ -3,7 +3,8 @@
  * the supervisor, and with SIGTERM and SIGINT blocked: mpirun would kill its
  * ranks after two seconds, but a block may take longer. The supervisor sends
  * SIGUSR1, which mpirun forwards at once; it repeats the signal, as the ranks
- * may not have started yet.
+ * may not have started yet, until one of them has ended: mpirun, about to end
+ * as well, no longer catches it.
  */
 #define _GNU_SOURCE /* pipe2 */
 #include "cli/launch/attempt.h"
@@ -40,6 +41,8 @@ typedef struct session {
     int dead;      /* a rank that has died; -1: none */
     double since;  /* when that was noticed */
     double next;   /* look at the ranks */
+    bool seen;     /* a rank has started */
+    bool leaving;  /* .. and ended by itself */
     bool returned; /* hosts are back */
 } session;
 
@@ -285,6 +288,9 @@ static void look(session *s)
         if (h.state == BM_HEARTBEAT_DEAD && (dead < 0 || r == s->dead))
             dead = r;
         bm_watchdog_hear(&s->watchdog, r, &h, now);
+        s->seen = s->seen || s->watchdog.of[r].seen;
+        if (h.state == BM_HEARTBEAT_NONE && s->watchdog.of[r].seen)
+            s->leaving = true;
         if (asked)
             wake(s, r, now);
     }
@@ -328,7 +334,7 @@ static int wait_for(session *s)
             s->next = now + BM_HEARTBEAT_S;
             look(s);
             look_for_hosts(s);
-            if ((asked || s->returned) && !killed_by)
+            if ((asked || s->returned) && !killed_by && !s->leaving)
                 kill(s->child, SIGUSR1);
         }
         if (killed_by || s->out->ended)
@@ -345,6 +351,12 @@ static int wait_for(session *s)
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
 }
 
+/* Neither a rank's exit code nor 128 + a signal. */
+static bool is_of_mpirun(int code)
+{
+    return code > 128 + SIGRTMAX && code != LOST_HOST;
+}
+
 /* Says what no rank could report. */
 static void explain_death(session *s, int code)
 {
@@ -356,6 +368,14 @@ static void explain_death(session *s, int code)
     if (code == LOST_HOST) {
         snprintf(o->why, sizeof o->why,
                  "mpirun has lost the connection to a host");
+        return;
+    }
+    if (is_of_mpirun(code)) {
+        o->absent = !s->seen;
+        snprintf(o->why, sizeof o->why,
+                 "mpirun failed with code %d; its message is above, and bmuf "
+                 "doctor checks hosts",
+                 code);
         return;
     }
     if (s->output.signal == 0) {
@@ -382,7 +402,8 @@ static void fill(session *s, int code)
         o->rank = -1;
         explain_death(s, code);
     }
-    o->code = o->ended ? bm_status_exit(BM_ERR_COMM) : code;
+    o->code =
+        o->ended || is_of_mpirun(code) ? bm_status_exit(BM_ERR_COMM) : code;
     if (killed_by)
         o->code = 128 + killed_by;
     else if (o->asked && code == 128 + SIGUSR1) /* before training began */

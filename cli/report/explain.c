@@ -260,18 +260,11 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
 static bm_status print_infeasible(const bm_model *model, bm_dataset *data,
                                   destination *to)
 {
-    int64_t bad = bm_infeasible_count(model, data);
-    char text[200];
+    char text[300];
 
     BM_TRY(bm_infeasible_check_data(model, data, "data.train"));
-    if (bad > 0) {
-        snprintf(text, sizeof text,
-                 "%lld of %s have more labels than model.net leaves frames "
-                 "(model.infeasible)",
-                 (long long)bad,
-                 bm_count_noun((long long)data->n, "sequence").text);
+    if (bm_infeasible_describe(model, data, "data.train", text, sizeof text))
         print_advice(to, text);
-    }
     return BM_OK;
 }
 

@@ -66,11 +66,18 @@ static bm_status open_data(bm_training *t)
     return BM_OK;
 }
 
+static void log_advice(void *self, const char *text)
+{
+    if (bm_training_first(self))
+        bm_log(BM_WARNING, "%s", text);
+}
+
 static bm_status open_network(bm_training *t)
 {
     const bm_settings *s = t->set;
     int first = 0, n = hosted(t, &first);
     bm_params *p = NULL;
+    char text[300];
 
     n += audit_of(t).fraction > 0; /* scores of audits */
     BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
@@ -78,6 +85,9 @@ static bm_status open_network(bm_training *t)
     bm_model_smooth(t->net.model, s->train.label_smoothing);
     BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
+    if (bm_infeasible_describe(t->net.model, t->train, "data.train", text,
+                               sizeof text))
+        log_advice(t, text);
     BM_TRY(bm_recogniser_scores(&t->net, t->dev));
     BM_TRY(bm_recogniser_scores(&t->net, t->test));
     p = bm_training_params(t);
@@ -85,12 +95,6 @@ static bm_status open_network(bm_training *t)
     if (t->host == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", p->n);
     return bm_alloc(p->be, p->n, &t->kept);
-}
-
-static void log_advice(void *self, const char *text)
-{
-    if (bm_training_first(self))
-        bm_log(BM_WARNING, "%s", text);
 }
 
 /* Logs eta and zeta, which a strategy may derive from other settings. */

@@ -106,6 +106,11 @@ static double student(size_t freedom)
     return freedom < n ? table[freedom] : 1.960 + 2.372 / (double)freedom;
 }
 
+long bm_final_seed(size_t trial, long k)
+{
+    return trial == 0 ? k : k + 1;
+}
+
 /* *squares grows by the squared distances from the mean. */
 static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
 {
@@ -115,7 +120,8 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
     f->value = NAN;
     for (int pass = 0; pass < 2; pass++)
         for (long k = 0; k < t->set.seeds; k++) {
-            bm_tune_job job = {f->trial, (int)t->set.rungs - 1, k};
+            bm_tune_job job = {f->trial, (int)t->set.rungs - 1,
+                               bm_final_seed(f->trial, k)};
             const bm_tune_result *r = bm_record_find(t, job);
 
             double value = r != NULL ? bm_result_value(t, r) : NAN;
@@ -145,8 +151,16 @@ static int by_value(const void *a, const void *b)
     return (x->trial > y->trial) - (x->trial < y->trial);
 }
 
+/* Half of the 95 % interval of a mean, or of the difference of two, from the
+ * pooled variance: `inverse` is 1 / n, or 1 / n + 1 / m. */
+static double half_of(double squares, size_t freedom, double inverse)
+{
+    return student(freedom) * sqrt(squares / (double)freedom * inverse);
+}
+
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
 {
+    bm_finalist given = {0};
     double squares = 0;
     size_t freedom = 0;
 
@@ -154,13 +168,19 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
         sum_up(t, &list[i], &squares);
         freedom += list[i].n > 0 ? list[i].n - 1 : 0;
     }
+    for (size_t i = 0; i < n; i++)
+        if (list[i].trial == 0)
+            given = list[i];
     for (size_t i = 0; i < n; i++) {
-        double half =
-            student(freedom) * sqrt(squares / (double)(freedom * list[i].n));
-        double low = list[i].value - half;
+        bm_finalist *f = &list[i];
+        double half = half_of(squares, freedom, 1 / (double)f->n);
+        double low = f->value - half;
 
-        list[i].low = isnan(low) ? NAN : fmax(low, 0);
-        list[i].high = list[i].value + half;
+        f->low = isnan(low) ? NAN : fmax(low, 0);
+        f->high = f->value + half;
+        f->change = f->value - given.value;
+        f->change_half =
+            half_of(squares, freedom, 1 / (double)f->n + 1 / (double)given.n);
     }
     qsort(list, n, sizeof *list, by_value);
 }
@@ -300,6 +320,26 @@ static void print_finals(const bm_tuning *t, const bm_finalist *list, size_t n)
     }
 }
 
+/* How much better the best one is than the given configuration. */
+static void print_change(const bm_tuning *t, const bm_finalist *best)
+{
+    bool time = t->set.target > 0;
+    double unit = time ? 1 : 100;
+    char label[32];
+
+    if (best->trial == 0 || !isfinite(best->change_half))
+        return;
+    bm_trial_name((bm_tune_job){.trial = best->trial}, label);
+    printf("%s is better than the given configuration by %.3g %s (%.3g to "
+           "%.3g)%s\n",
+           label, -unit * best->change, time ? "s" : "points",
+           unit * (-best->change - best->change_half),
+           unit * (-best->change + best->change_half),
+           best->change + best->change_half < 0
+               ? ""
+               : ", which may be chance: a larger tune.seeds tells");
+}
+
 typedef struct merit {
     int rung;
     double score;
@@ -369,6 +409,7 @@ void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
     print_finals(t, list, n);
     if (n == 0 || list[0].n == 0)
         return;
+    print_change(t, &list[0]);
     printf("\nFigures in %s/report.html. The best settings, in "
            "%s/best.ini\n",
            t->directory, t->directory);

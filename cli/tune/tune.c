@@ -367,13 +367,14 @@ static bm_status next_repeat(void *self, bm_tune_job *out,
                              bm_search_state *state)
 {
     repeats *r = self;
-    size_t seeds = (size_t)r->t->set.seeds;
+    size_t seeds = (size_t)r->t->set.seeds, trial = 0;
 
     *state = r->at < r->n * seeds ? BM_SEARCH_JOB : BM_SEARCH_END;
     if (*state != BM_SEARCH_JOB)
         return BM_OK;
-    *out = (bm_tune_job){r->trial[r->at / seeds], (int)r->t->set.rungs - 1,
-                         (long)(r->at % seeds)};
+    trial = r->trial[r->at / seeds];
+    *out = (bm_tune_job){trial, (int)r->t->set.rungs - 1,
+                         bm_final_seed(trial, (long)(r->at % seeds))};
     r->at++;
     return BM_OK;
 }

@@ -323,8 +323,9 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
     bm_report_page_words(
         f,
         "%zu trials were begun with %s, for %d workers. The best were trained "
-        "with several seeds, and so was the configuration as it was given "
-        "(t000). Errors are of labels on data.dev, with 95 %% intervals of the "
+        "with seeds that the search had not used, and so was the configuration "
+        "as it was given (t000) with as many. Errors are of labels on "
+        "data.dev, with 95 %% intervals of the "
         "mean over seeds; where intervals overlap, more seeds have to tell.",
         bm_search_trials(t->search), t->path, t->regime.workers);
     if (t->set.target > 0)

@@ -162,7 +162,13 @@ typedef struct bm_finalist {
     size_t trial;
     size_t n;                /* seeds with a value */
     double value, low, high; /* NAN: not known, from too few seeds */
+    double change;           /* of the given configuration's value */
+    double change_half;      /* half of its 95 % interval; NAN: not known */
 } bm_finalist;
+
+/* Seed k of a trial in the comparison at the end: job.seed + this. A trial that
+ * was chosen by seed 0, which flatters it, has other seeds. */
+long bm_final_seed(size_t trial, long k);
 
 /* The trials to compare at the end; out [tune.finalists + 1]: the given one
  * last. Fails with BM_ERR_MEMORY. */

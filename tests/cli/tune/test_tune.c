@@ -146,6 +146,7 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
     o = BMUF("info", "one/trials");
     assert_code(o, 0);
     assert_says(o.out, "t000-2");
+    assert_says(o.out, "-3"); /* of the finalist, the second of two seeds */
     assert_says(o.out, "t004");
 }
 
@@ -484,13 +485,15 @@ static void test_a_larger_budget_continues_a_finished_search(void **_)
         .job = {.trial = (of), .rung = 1, .seed = (with)}, .ler = (errors)     \
     }
 
-/* Trial 0 is best.ini unless another one is better. Of a trial of which no seed
- * has a value nothing is known. */
+/* Trial 0 is best.ini unless another one is better. The seed that the others were
+ * chosen by does not count. Of a trial of which no seed has a value nothing is
+ * known. */
 static void test_finalists_are_judged_by_their_means(void **_)
 {
     bm_tune_result results[] = {RESULT(0, 0, 0.25), RESULT(0, 1, 0.5),
-                                RESULT(3, 0, 0.5),  RESULT(3, 1, 0.25),
-                                RESULT(5, 0, NAN),  RESULT(5, 1, NAN)};
+                                RESULT(3, 1, 0.5),  RESULT(3, 2, 0.25),
+                                RESULT(5, 1, NAN),  RESULT(5, 2, NAN),
+                                RESULT(3, 0, 0.01), RESULT(5, 0, 0.01)};
     bm_tuning t = {.set = {.rungs = 2, .seeds = 2},
                    .results = results,
                    .n_results = sizeof results / sizeof *results};
@@ -512,6 +515,11 @@ static void test_finalists_are_judged_by_their_means(void **_)
     results[2].ler = 0.4; /* of trial 3 */
     bm_finalists_judge(&t, list, 3);
     assert_int_equal(list[0].trial, 3);
+    /* Two of 0.125 and two of 0.075 from their means. */
+    assert_true(fabs(list[0].change + 0.05) < 1e-9);
+    assert_true(fabs(list[0].change_half -
+                     4.303 * sqrt(2 * 0.125 * 0.125 + 2 * 0.075 * 0.075) /
+                         sqrt(2)) < 1e-9);
 }
 
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
