@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BM_ONE(name) 1 +
@@ -474,9 +475,17 @@ static bm_status set_from(const bm_arguments *a, bm_config *config)
 static bm_status read_file(bm_config *config, const char *path)
 {
     char own[4200];
+    struct stat info;
 
     snprintf(own, sizeof own, "%s/config.ini", path);
-    return bm_config_read(config, access(own, F_OK) == 0 ? own : path);
+    if (access(own, F_OK) == 0)
+        return bm_config_read(config, own);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s is a folder without config.ini, so it is not a run; "
+                       "give a configuration or a run",
+                       path);
+    return bm_config_read(config, path);
 }
 
 bm_status bm_settings_read_with(const bm_arguments *a, const char *path,

@@ -78,7 +78,7 @@ static const char wav[] = "a WAV recording";
 static const char aiff[] = "an AIFF recording";
 static const char npz[] = "a NumPy archive (.npz)";
 static const char zip[] = "a zip archive";
-static const char safetensors[] = "a safetensors file";
+const char bm_kind_safetensors[] = "a safetensors file";
 static const char ark[] = "a Kaldi archive";
 const char bm_kind_binary[] = "a binary file";
 static const char json[] = "JSON";
@@ -97,7 +97,7 @@ static const struct use {
     {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
           "manifest of its arrays"},
     {zip, archives},
-    {safetensors, "bmuf eval, decode and info take models"},
+    {bm_kind_safetensors, "bmuf eval, decode and info take models"},
     {ark, kaldi},
     {bm_kind_binary, "give a text"},
     {json, "bmuf pack takes manifests"},
@@ -198,7 +198,7 @@ const char *bm_file_kind(const char *path)
     if (has(&h, 0, "PK\3\4", 4))
         return kind_of_zip(&h);
     if (is_safetensors(&h))
-        return safetensors;
+        return bm_kind_safetensors;
     if (is_ark(&h))
         return ark;
     return is_binary(&h) ? bm_kind_binary : NULL;

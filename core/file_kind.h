@@ -23,6 +23,7 @@ extern const char bm_kind_configuration[];
 extern const char bm_kind_text[];   /* of unknown kind */
 extern const char bm_kind_binary[]; /* of bm_file_kind, likewise */
 extern const char bm_kind_hdf5[];   /* of bm_file_kind */
+extern const char bm_kind_safetensors[];
 
 /* What to do with a file of this kind, a result of the two functions above:
  * "bmuf eval, decode and info take models". Static. */

@@ -76,6 +76,35 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     return status;
 }
 
+/* What is known not to be a model; NULL: it may be one. */
+static const char *other_kind(const char *path)
+{
+    const char *kind = bm_file_kind(path);
+
+    if (kind == NULL)
+        return bm_text_kind(path);
+    return kind == bm_kind_binary || kind == bm_kind_safetensors ? NULL : kind;
+}
+
+/* A folder without a model. */
+static bm_status no_model(const char *path, const char *const names[2])
+{
+    char shards[PATH_MAX];
+
+    if ((size_t)snprintf(shards, sizeof shards, "%s/vocab.txt", path) <
+            sizeof shards &&
+        access(shards, F_OK) == 0)
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s is a packed set, not a model; the model or run comes "
+            "first",
+            path);
+    return BM_FAIL(BM_ERR_MISSING,
+                   "%s has neither %s nor %s: it is no run, or one without a "
+                   "model yet; give one of its checkpoints",
+                   path, names[0], names[1]);
+}
+
 bm_status bm_recogniser_find(const char *path, char *out, size_t room)
 {
     static const char *const names[] = {"model-best.safetensors",
@@ -87,10 +116,13 @@ bm_status bm_recogniser_find(const char *path, char *out, size_t room)
         n--;
     snprintf(out, room, "%s", path);
     if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
-        const char *kind = bm_text_kind(path);
+        const char *kind = other_kind(path);
 
         if (kind != NULL)
-            return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a model", path, kind);
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s is %s, not a model; the model or run comes "
+                           "first",
+                           path, kind);
         return BM_OK;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -98,10 +130,7 @@ bm_status bm_recogniser_find(const char *path, char *out, size_t room)
         if (access(out, F_OK) == 0)
             return BM_OK;
     }
-    return BM_FAIL(BM_ERR_MISSING,
-                   "%s has neither %s nor %s: it is no run, or one without a "
-                   "model yet; give one of its checkpoints",
-                   path, names[0], names[1]);
+    return no_model(path, names);
 }
 
 static bm_status read_width(bm_recogniser *r, const bm_st_file *f,

@@ -1,5 +1,6 @@
-/* check_cores.c - cores, memory, NUMA nodes, and the governor of the clock
+/* check_cores.c - cores, load, memory, NUMA nodes, and the governor of the clock
  * rate. */
+#define _DEFAULT_SOURCE /* getloadavg */
 #include "cli/device.h"
 #include "cli/doctor/check.h"
 #include "cli/doctor/system_text.h"
@@ -73,6 +74,22 @@ static void check_clock_rate(bm_exam *e)
                 "low");
 }
 
+/* Runnable processes of others, by the mean of the last minute. */
+static void check_load(bm_exam *e, long cores)
+{
+    double load = 0;
+
+    if (getloadavg(&load, 1) != 1)
+        return;
+    json_object_set_new(e->facts, "load", json_real(load));
+    if (load > (double)cores / 2)
+        bm_find(e, BM_DOUBTFUL,
+                "end other programs, or wait until they have ended",
+                "the load is %.1f on %s: training is slower, and so are the "
+                "measurements below",
+                load, bm_count_noun(cores, "core").text);
+}
+
 static void host(bm_exam *e)
 {
     long cores = bm_cores(), all = sysconf(_SC_NPROCESSORS_ONLN);
@@ -100,6 +117,7 @@ static void host(bm_exam *e)
     if (total > 0 && free_gb < total / 10)
         bm_find(e, BM_DOUBTFUL, "end other programs",
                 "less than a tenth of the memory is free: it may be short");
+    check_load(e, all);
     check_clock_rate(e);
 }
 
@@ -124,7 +142,7 @@ static void compare(bm_exam *e, const json_t *ranks)
 
 const bm_check bm_check_cores = {
     .name = "cores",
-    .help = "cores, memory, NUMA nodes, limits of a container, clock rate",
+    .help = "cores, load, memory, NUMA nodes, limits of a container, clock rate",
     .seconds = 10,
     .host = host,
     .compare = compare,

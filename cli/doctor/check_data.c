@@ -57,7 +57,9 @@ static bool read_folder(bm_exam *e, DIR *list, char *piece)
     }
     seconds = bm_clock() - since;
     if (files == 0) {
-        bm_find(e, BM_FATAL, "give the hosts the same folder, at the same path",
+        bm_find(e, BM_FATAL,
+                "pack the data, or mend data.train; every host needs the "
+                "folder, at the same path",
                 "%s has no shards (*.h5)", e->patient->data);
         return false;
     }
@@ -93,7 +95,9 @@ static void host(bm_exam *e)
     list = opendir(e->patient->data);
     piece = malloc(PIECE);
     if (list == NULL)
-        bm_find(e, BM_FATAL, "give the hosts the same folder, at the same path",
+        bm_find(e, BM_FATAL,
+                "pack the data, or mend data.train; every host needs the "
+                "folder, at the same path",
                 "%s: %s", e->patient->data, strerror(errno));
     else if (piece != NULL)
         (void)read_folder(e, list, piece);

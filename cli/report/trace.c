@@ -33,7 +33,7 @@ static bm_status check_exists(const char *run, const char *path)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", run, strerror(errno));
     return BM_FAIL(BM_ERR_MISSING,
                    "%s does not exist; to record a trace, train with job.trace "
-                   "= blocks A:B",
+                   "= blocks A:B, of blocks that the run has",
                    path);
 }
 

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool exists(const char *path)
@@ -197,10 +198,30 @@ static bool is_fresh(const bm_run *run)
             count_events(run->journal_path, "block") == 0);
 }
 
+/* The folder above must be there: without it the disk is not mounted. */
 static bm_status open_copy(const char *directory, int *lock)
 {
+    if (mkdir(directory, 0777) != 0 && errno == ENOENT)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "train.checkpoint_copies: %s: the folder that it would "
+                       "be in does not exist; mount its disk, or make the "
+                       "folder",
+                       directory);
     BM_TRY(bm_file_make_directory(directory));
     return bm_file_lock(lock, directory, "run.lock");
+}
+
+/* A copy on the run's own disk is lost with it. */
+static void warn_of_one_disk(const bm_run *run, const char *copy)
+{
+    struct stat a, b;
+
+    if (stat(run->directory, &a) == 0 && stat(copy, &b) == 0 &&
+        a.st_dev == b.st_dev)
+        bm_log(BM_WARNING,
+               "train.checkpoint_copies: %s is on the disk of %s; a copy is of "
+               "use on another one",
+               copy, run->directory);
 }
 
 /* A folder that a resumed run cannot use is dropped. */
@@ -211,8 +232,10 @@ static bm_status open_copies(bm_run *run)
 
         if (status != BM_OK && run->fresh)
             return status;
-        if (status == BM_OK)
+        if (status == BM_OK) {
+            warn_of_one_disk(run, run->copies[i]);
             continue;
+        }
         bm_log(BM_WARNING,
                "train.checkpoint_copies: the run goes on without copies in %s: "
                "%s",

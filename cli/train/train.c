@@ -390,6 +390,21 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
     return status;
 }
 
+/* One rank computes for all workers: other cores are idle. */
+static void log_idle_cores(const bm_device *device, const bm_settings *s,
+                           int ranks)
+{
+    long cores = bm_cores();
+    long use = s->job.workers < cores ? s->job.workers : cores;
+
+    if (ranks == 1 && s->job.threads == 1 && use > 1 &&
+        strcmp(device->name, "cpu") == 0)
+        bm_log(
+            BM_NOTE,
+            "one of %ld cores is used; -n %ld uses %ld, with the same result",
+            cores, use, use);
+}
+
 static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
                           const char *directory, long until, double began)
 {
@@ -398,6 +413,7 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
 
     BM_TRY(bm_machine_open(&device, comm, config, set, bm_comm_size(comm)));
     bm_device_log(&device);
+    log_idle_cores(&device, set, bm_comm_size(comm));
     status = train_on(&device, comm, config, set, directory, until, began);
     bm_device_close(&device);
     return status;

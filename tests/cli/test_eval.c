@@ -922,8 +922,9 @@ static void test_of_a_run_the_best_model_is_scored(void **_)
     o = BMUF("eval", "whole-run", "test");
     assert_code(o, 0);
     assert_says(o.out, "model           whole-run/model.safetensors\n");
-    assert_fails(BMUF("eval", "train", "test"), 66,
-                 "train has neither model-best.safetensors nor "
+    assert_int_equal(mkdir(in_folder("no-run"), 0777), 0);
+    assert_fails(BMUF("eval", "no-run", "test"), 66,
+                 "no-run has neither model-best.safetensors nor "
                  "model.safetensors");
 }
 
@@ -966,6 +967,13 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
                  "bmuf: test.jsonl is JSON, not a shard; if it is a manifest");
     assert_fails(BMUF("eval", "test.jsonl", "test"), 65,
                  "test.jsonl is JSON, not a model");
+    assert_fails(BMUF("eval", "test", "half.safetensors"), 65,
+                 "test is a packed set, not a model; the model or run comes "
+                 "first");
+    write_speech("first.wav", "ab");
+    assert_fails(BMUF("decode", "first.wav", "half.safetensors"), 65,
+                 "first.wav is a WAV recording, not a model; the model or run "
+                 "comes first");
     assert_fails(BMUF("info", "test.jsonl"), 65, "test.jsonl is JSON, not a");
     assert_fails(
         BMUF("eval", "half.safetensors", "test", "--hyp", "no/where.trn"), 73,

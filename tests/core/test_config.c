@@ -151,7 +151,7 @@ static void test_last_override_wins(void **state)
     settings s;
 
     (void)state;
-    assert_ok(bm_config_set(config, "job.workers=3"));
+    assert_ok(bm_config_set(config, "job.workers = 3"));
     assert_ok(bm_config_set(config, "model.net=b = c"));
     assert_ok(bm_config_set(config, "job.workers=64")); /* a bound is allowed */
     s = fill(config);

@@ -264,6 +264,7 @@ static void test_folders_of_other_runs_are_refused(void **state)
     remove_copies();
     train(&p, "first", 1, two_copies);
     assert_ended(&p, 0);
+    assert_said(&p, "b is on the disk of ");
     train(&p, "second", 1,
           "job.seed=3; train.checkpoint_every=2; train.checkpoint_copies=b");
     assert_ended(&p, 65);
@@ -273,6 +274,20 @@ static void test_folders_of_other_runs_are_refused(void **state)
     train(&p, "second", 1, "train.checkpoint_copies=a b c d");
     assert_ended(&p, 78);
     assert_said(&p, "train.checkpoint_copies: more than 3 folders");
+}
+
+/* As with a disk that is not mounted: nothing is written in its place. */
+static void test_a_folder_within_one_that_is_missing_is_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("first");
+    train(&p, "first", 1, "train.checkpoint_copies=missing/b");
+    assert_ended(&p, 73);
+    assert_said(&p, "train.checkpoint_copies: missing/b: the folder that it "
+                    "would be in does not exist");
+    assert_int_not_equal(access(in_folder("missing"), F_OK), 0);
 }
 
 static void test_a_folder_that_cannot_be_used_ends_a_new_run_only(void **state)
@@ -359,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_a_run_that_is_lost_continues_from_its_copies),
         cmocka_unit_test(test_damage_of_any_kind_falls_back),
         cmocka_unit_test(test_folders_of_other_runs_are_refused),
+        cmocka_unit_test(test_a_folder_within_one_that_is_missing_is_refused),
         cmocka_unit_test(test_a_folder_that_cannot_be_used_ends_a_new_run_only),
         cmocka_unit_test(test_audited_runs_have_the_same_bits),
     };
