@@ -90,6 +90,12 @@ static bool same(const char *symbol, piece p)
     return strncmp(symbol, p.at, p.n) == 0 && symbol[p.n] == '\0';
 }
 
+/* Is it "<unk>" or such? Among characters no text has it as a symbol. */
+static bool is_name(piece p)
+{
+    return p.n > 2 && p.at[0] == '<' && p.at[p.n - 1] == '>';
+}
+
 /* The slot of a symbol, or the free slot for it. */
 static size_t slot(const bm_vocab *v, piece p)
 {
@@ -208,13 +214,13 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
                        where, space);
     if (!v->words && same(space, p))
         p = (piece){" ", 1};
-    else if (!v->words && bm_utf8_character(p.at, NULL) != p.n)
+    else if (!v->words && !is_name(p) && bm_utf8_character(p.at, NULL) != p.n)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: \"%s\" is not one character, and symbols of this "
-                       "vocabulary are characters",
+                       "vocabulary are characters or names such as <unk>",
                        where, text);
     for (size_t i = 0; i < p.n; i++)
-        if (is_space(p.at[i]) && (v->words || p.at[i] != ' '))
+        if (is_space(p.at[i]) && (v->words || p.n > 1 || p.at[i] != ' '))
             return BM_FAIL(BM_ERR_FORMAT,
                            "%s: white space in \"%s\"; the one symbol that has "
                            "it is %s",
@@ -413,8 +419,8 @@ bool bm_vocab_has_characters(const bm_vocab *v)
         const char *symbol = v->symbols[k];
         size_t n = strlen(symbol);
 
-        single = bm_utf8_character(symbol, NULL) == n ||
-                 (symbol[0] == '<' && symbol[n - 1] == '>');
+        single =
+            bm_utf8_character(symbol, NULL) == n || is_name((piece){symbol, n});
     }
     return single;
 }

@@ -4,7 +4,9 @@
  * line 1; a space is written <space>. Symbol tables of Kaldi and others are read,
  * too: "SYMBOL NUMBER" lines from 0 on, of which 0 is <eps>, <blk> or <ctc>.
  *
- * Symbols are characters (UTF-8) or words. A text is split into characters, or
+ * Symbols are characters (UTF-8) or words. Among characters there may be names
+ * such as <unk> or <sos/eos>, which no text has: their classes are there so that
+ * the numbers of other programs stay. A text is split into characters, or
  * at white space. A run of white space counts as one space; white space at both
  * ends is ignored.
  *

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,25 +17,29 @@
 void bm_command_output_remove(bm_command_output *out)
 {
     if (out->path[0] != '\0')
-        unlink(out->path);
+        close(out->fd);
     free(out->command);
     *out = (bm_command_output){0};
 }
 
-static bm_status make_file(bm_command_output *out, int *fd)
+/* Other commands that run meanwhile do not get the file. */
+static bm_status make_file(bm_command_output *out)
 {
     const char *given = getenv("TMPDIR");
     const char *top = given != NULL && given[0] != '\0' ? given : "/tmp";
-    int n = snprintf(out->path, sizeof out->path, "%s/bmuf-pack-XXXXXX", top);
+    char name[PATH_MAX];
+    int n = snprintf(name, sizeof name, "%s/bmuf-pack-XXXXXX", top);
 
-    *fd = n > 0 && (size_t)n < sizeof out->path ? mkstemp(out->path) : -1;
-    if (*fd >= 0)
-        return BM_OK;
-    out->path[0] = '\0';
-    return BM_FAIL(BM_ERR_CREATE,
-                   "TMPDIR %.200s: cannot make a file for the output of a "
-                   "command: %s; set TMPDIR to another folder",
-                   top, strerror(errno));
+    out->fd = n > 0 && (size_t)n < sizeof name ? mkstemp(name) : -1;
+    if (out->fd < 0)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "TMPDIR %.200s: cannot make a file for the output of a "
+                       "command: %s; set TMPDIR to another folder",
+                       top, strerror(errno));
+    (void)unlink(name);
+    (void)fcntl(out->fd, F_SETFD, FD_CLOEXEC);
+    snprintf(out->path, sizeof out->path, "/proc/self/fd/%d", out->fd);
+    return BM_OK;
 }
 
 /* In the child: calls nothing that another thread could have locked. */
@@ -87,11 +92,11 @@ static void judge(const bm_command_output *out, bool ended, int result,
     else if (WEXITSTATUS(result) != 0)
         bm_problem_set(problem, failed, "exit code %d of: %.300s",
                        WEXITSTATUS(result), out->command);
-    else if (stat(out->path, &info) != 0 || info.st_size == 0)
+    else if (fstat(out->fd, &info) != 0 || info.st_size == 0)
         bm_problem_set(problem, failed, "no output of: %.300s", out->command);
 }
 
-static bm_status start(bm_command_output *out, int fd, bm_problem *problem)
+static bm_status start(bm_command_output *out, bm_problem *problem)
 {
     char shell[] = "sh", option[] = "-c";
     char *words[] = {shell, option, out->command, NULL};
@@ -100,7 +105,7 @@ static bm_status start(bm_command_output *out, int fd, bm_problem *problem)
     pid_t child = fork();
 
     if (child == 0)
-        run(words, fd);
+        run(words, out->fd);
     if (child < 0)
         return BM_FAIL(BM_ERR_MEMORY, "cannot start a command: %s",
                        strerror(errno));
@@ -113,7 +118,6 @@ bm_status bm_command_output_read(bm_command_output *out, const char *command,
                                  bm_problem *problem)
 {
     size_t n = strlen(command);
-    int fd = -1;
     bm_status status = BM_OK;
 
     while (n > 0 && strchr("| \t", command[n - 1]) != NULL)
@@ -125,11 +129,9 @@ bm_status bm_command_output_read(bm_command_output *out, const char *command,
     out->command = strndup(command, n);
     if (out->command == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a command");
-    status = make_file(out, &fd);
+    status = make_file(out);
     if (status == BM_OK)
-        status = start(out, fd, problem);
-    if (fd >= 0)
-        close(fd);
+        status = start(out, problem);
     if (status != BM_OK || bm_problem_is(problem))
         bm_command_output_remove(out);
     return status;

@@ -124,6 +124,18 @@ static bm_status find_file(bm_import_reader *r, bm_manifest_row *row,
     return BM_OK;
 }
 
+/* In a problem with the output of a command, whose file has no name, names the
+ * command. */
+static void name_command(const bm_command_output *o, bm_problem *problem)
+{
+    bm_problem given = *problem;
+    size_t n = strlen(o->path);
+
+    if (n > 0 && strncmp(given.text, o->path, n) == 0)
+        bm_problem_set(problem, given.kind, "the output of '%.300s'%s",
+                       o->command, given.text + n);
+}
+
 /* Reads a row to r->frames, or sets r->problem. */
 static bm_status read_row(bm_importer *i, bm_import_reader *r,
                           bm_manifest_row row)
@@ -133,7 +145,11 @@ static bm_status read_row(bm_importer *i, bm_import_reader *r,
     r->problem.text[0] = '\0';
     r->remark = NULL;
     BM_TRY(find_file(r, &row, &r->problem));
-    return bm_problem_is(&r->problem) ? BM_OK : b->parts->read(i, r, &row);
+    if (bm_problem_is(&r->problem))
+        return BM_OK;
+    BM_TRY(b->parts->read(i, r, &row));
+    name_command(&r->output, &r->problem);
+    return BM_OK;
 }
 
 /* Reads a row and processes its frames: *x, borrowed, if it has no problem. */
@@ -168,6 +184,7 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
         BM_TRY(find_file(b->readers, &row, &problem));
         if (!bm_problem_is(&problem))
             BM_TRY(look(i, &row, &enough, &problem));
+        name_command(&b->readers->output, &problem);
         if (!bm_problem_is(&problem))
             readable++;
         else if (!bm_problem_is(&first))

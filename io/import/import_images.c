@@ -3,6 +3,7 @@
 #include "io/import/images/image_file.h"
 #include "io/import/images/image_frames.h"
 #include "io/import/images/line_cut.h"
+#include "io/import/images/text_direction.h"
 #include "io/import/import_base.h"
 
 #include <stdlib.h>
@@ -96,6 +97,8 @@ static bm_status images_open(bm_importer *i, const bm_import_source *source)
         .kind = "image", .read = images_read, .close_own = close_page};
 
     BM_TRY(bm_import_open(i, sizeof(images), source, &parts));
+    if (i->comm == NULL || bm_comm_rank(i->comm) == 0)
+        bm_warn_of_right_to_left(((images *)i->self)->base.manifest);
     ((images *)i->self)->plan = bm_image_plan_of(i->settings);
     return BM_OK;
 }

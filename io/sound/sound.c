@@ -5,6 +5,7 @@
 #include "io/sound/sound.h"
 
 #include "core/file_kind.h"
+#include "io/sound/claimed_end.h"
 #include "io/sound/mp3_head.h"
 #include "io/sound/sound_bytes.h"
 #include "io/sound/sound_end.h"
@@ -16,18 +17,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CHUNK = 16384 }; /* floats read at once */
 
 /* An open recording. libsndfile reads the file through the functions below: it
  * reports a disk that fails as a file that is damaged. */
-typedef struct source {
+typedef struct bm_sound_source {
     bm_sound_bytes bytes; /* must be first */
     bool endless;         /* its end may not be looked for */
     int64_t mended;       /* where `size` replaces bytes; 0: nowhere */
     unsigned char size[4];
     SNDFILE *file;
     SF_INFO info;
+    sf_count_t at; /* the frame that is read next, unless it was moved to */
 } source;
 
 static sf_count_t length(void *self)
@@ -117,7 +120,12 @@ static void refuse(source *f, bm_problem *problem)
     const char *why = sf_strerror(NULL), *path = f->bytes.path;
     const char *kind = bm_file_kind(path);
 
-    if (bm_sound_is_cut(&f->bytes, 0))
+    if (bm_sphere_is_shortened(&f->bytes))
+        bm_problem_set(problem, "compressed",
+                       "%s is compressed with shorten, which is not read; make "
+                       "a WAV file of it: sph2pipe -f wav %s OUT.wav",
+                       path, path);
+    else if (bm_sound_is_cut(&f->bytes, 0))
         bm_problem_set(problem, "damaged or truncated",
                        "%s: damaged or truncated: %s", path, why);
     else if (kind != NULL && strcmp(kind, "a gzip file") == 0)
@@ -126,6 +134,15 @@ static void refuse(source *f, bm_problem *problem)
                        path, kind);
     else
         bm_problem_set(problem, "not a recording", "%s: %s", path, why);
+}
+
+static void describe(bm_sound *s, const SF_INFO *info)
+{
+    s->rate = info->samplerate;
+    s->channels = info->channels;
+    s->seconds = 0;
+    if (info->frames > 0 && info->frames < SF_COUNT_MAX && s->rate > 0)
+        s->seconds = (double)info->frames / (double)s->rate;
 }
 
 /* f->file stays NULL if there is a problem. Close with close_source, also after
@@ -154,11 +171,7 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
         refuse(f, problem);
         return BM_OK;
     }
-    s->rate = f->info.samplerate;
-    s->channels = f->info.channels;
-    s->seconds = 0;
-    if (f->info.frames > 0 && f->info.frames < SF_COUNT_MAX && s->rate > 0)
-        s->seconds = (double)f->info.frames / (double)s->rate;
+    describe(s, &f->info);
     if (s->rate < 1 || s->channels < 1 || s->channels > CHUNK) {
         bm_problem_set(problem, "not a recording",
                        "%s: invalid header: %ld channels at %ld Hz", path,
@@ -168,6 +181,14 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     }
     f->file = file;
     return BM_OK;
+}
+
+static void forget(bm_sound *s)
+{
+    if (s->open != NULL)
+        close_source(s->open);
+    free(s->open);
+    s->open = NULL;
 }
 
 bm_status bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
@@ -248,6 +269,18 @@ static void check_samples(const source *f, const bm_sound *s,
         }
 }
 
+/* Of an excerpt from `first` on of which no sample is there. */
+static void check_start(source *f, bm_excerpt part, sf_count_t first,
+                        bm_problem *problem)
+{
+    bool within = family(f) == SF_FORMAT_FLAC && first < f->info.frames;
+
+    if (within || bm_sound_is_cut(&f->bytes, (size_t)f->at))
+        bm_problem_set(problem, "damaged or truncated",
+                       "%s: damaged or truncated before the excerpt from %g s",
+                       f->bytes.path, part.start);
+}
+
 /* Of `wanted` samples from `first` on s->n were read. Kaldi, too, cuts excerpts
  * that overrun by up to half a second. */
 static void check_part(source *f, bm_sound *s, bm_excerpt part,
@@ -262,6 +295,8 @@ static void check_part(source *f, bm_sound *s, bm_excerpt part,
         return;
     if (n > 0)
         check_length(f, (size_t)(first + n), problem);
+    else
+        check_start(f, part, first, problem);
     if (bm_problem_is(problem))
         return;
     s->overrun =
@@ -293,6 +328,7 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
         if (got <= 0)
             break;
         *total += got;
+        f->at += got;
         if (dropped)
             continue;
         BM_TRY(bm_samples_reserve(&s->x, &s->room, s->n + (size_t)got));
@@ -315,18 +351,23 @@ static bm_status skip_to(source *f, bm_sound *s, sf_count_t frame)
 {
     sf_count_t skipped = 0;
 
-    if (frame > 0 && must_be_read(f))
-        return read_frames(f, s, 0, true, frame, &skipped);
+    if (must_be_read(f))
+        return read_frames(f, s, 0, true, frame - f->at, &skipped);
     if (frame > 0)
         (void)sf_seek(f->file, frame, SEEK_SET);
     return BM_OK;
+}
+
+static sf_count_t first_of(const source *f, bm_excerpt part)
+{
+    return llround(part.start * (double)f->info.samplerate);
 }
 
 static bm_status read_part(source *f, bm_sound *s, long channel,
                            bm_excerpt part, bm_problem *problem)
 {
     double rate = (double)f->info.samplerate;
-    sf_count_t first = llround(part.start * rate), n = 0;
+    sf_count_t first = first_of(f, part), n = 0;
     sf_count_t end = llround((part.start + part.duration) * rate);
     sf_count_t wanted = part.duration > 0 ? end - first : -1;
     bool whole = first == 0 && wanted < 0;
@@ -349,23 +390,66 @@ static bm_status read_part(source *f, bm_sound *s, long channel,
     return check_disk(f);
 }
 
+/* ---- the recording of the last excerpt ----------------------------------- */
+
+/* Is it the file at this path, unchanged? */
+static bool is_at(const source *f, const char *path)
+{
+    struct stat open = {0}, now = {0};
+
+    return fstat(f->bytes.fd, &open) == 0 && stat(path, &now) == 0 &&
+           open.st_dev == now.st_dev && open.st_ino == now.st_ino &&
+           open.st_size == now.st_size &&
+           open.st_mtim.tv_sec == now.st_mtim.tv_sec &&
+           open.st_mtim.tv_nsec == now.st_mtim.tv_nsec;
+}
+
+/* s->open <- the recording, not beyond the start of the excerpt. It stays NULL if
+ * there is a problem. */
+static bm_status turn_to(bm_sound *s, const char *path, bm_excerpt part,
+                         bm_problem *problem)
+{
+    source *f = s->open;
+    bm_status status = BM_OK;
+
+    if (f != NULL && is_at(f, path) && f->at <= first_of(f, part)) {
+        f->bytes.path = path;
+        describe(s, &f->info);
+        return BM_OK;
+    }
+    forget(s);
+    s->open = calloc(1, sizeof *s->open);
+    if (s->open == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
+    status = open_source(s->open, s, path, problem);
+    if (status != BM_OK || s->open->file == NULL)
+        forget(s);
+    return status;
+}
+
+/* Such a one is decoded from its start, unless the next excerpt of it goes on. */
+static bool is_worth_keeping(const source *f)
+{
+    return must_be_read(f) && f->bytes.begin == 0 &&
+           sf_error(f->file) == SF_ERR_NO_ERROR;
+}
+
 bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                         bm_excerpt part, bm_problem *problem)
 {
-    source f;
-    bm_status status = open_source(&f, s, path, problem);
+    bm_status status = turn_to(s, path, part, problem);
 
-    if (status != BM_OK || f.file == NULL)
-        goto done;
+    if (s->open == NULL)
+        return status;
     channel = channel > 0 ? channel : part.channel;
     if (channel > s->channels)
         bm_problem_set(problem, "no such channel",
                        "%s: no channel %ld; it has %ld", path, channel,
                        s->channels);
     else
-        status = read_part(&f, s, channel, part, problem);
-done:
-    close_source(&f);
+        status = read_part(s->open, s, channel, part, problem);
+    if (status != BM_OK || !is_worth_keeping(s->open) || part.duration == 0)
+        forget(s);
     return status;
 }
 
@@ -415,10 +499,11 @@ bm_status bm_sound_speed(bm_sound *s, double speed, long rate,
                      src_strerror(error));
     out.n = (size_t)data.output_frames_gen;
     free(s->x);
+    out.open = s->open;
     *s = out;
-    out.x = NULL;
+    out = (bm_sound){0};
 done:
-    bm_sound_free(&out);
+    free(out.x);
     return status;
 }
 
@@ -429,6 +514,7 @@ bm_status bm_sound_resample(bm_sound *s, long rate, bm_problem *problem)
 
 void bm_sound_free(bm_sound *s)
 {
+    forget(s);
     free(s->x);
     s->x = NULL;
     s->n = s->room = 0;

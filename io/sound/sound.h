@@ -12,7 +12,9 @@
 
 #include <stddef.h>
 
-/* Samples in memory that is reused. Starts as {0}; free with bm_sound_free. */
+/* Samples in memory that is reused. Starts as {0}; free with bm_sound_free. A
+ * recording that is decoded from its start, as Ogg and MP3 are, stays open behind
+ * an excerpt, so that later ones go on from there. */
 typedef struct bm_sound {
     float *x; /* [n], -32768 .. 32767 */
     size_t n, room;
@@ -20,6 +22,7 @@ typedef struct bm_sound {
     long channels;  /* of the file */
     double seconds; /* of the file by its header; 0: unknown */
     bool overrun;   /* the excerpt was cut at the end of the file */
+    struct bm_sound_source *open; /* of the last excerpt; NULL: none */
 } bm_sound;
 
 /* Makes *x an array for n samples, of which *room are there; it is at least doubled

@@ -1,5 +1,6 @@
 #include "io/sound/sound_end.h"
 
+#include "io/sound/claimed_end.h"
 #include "io/sound/mp3_head.h"
 
 #include <string.h>
@@ -68,5 +69,6 @@ bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples)
         return !wav_ends(b, head);
     if (memcmp(head, "OggS", 4) == 0)
         return !ogg_ends(b);
-    return !mp3_ends(b, samples) || bm_mp3_ends_in_frame(b);
+    return bm_claimed_end(b) > bm_sound_bytes_length(b) ||
+           !mp3_ends(b, samples) || bm_mp3_ends_in_frame(b);
 }

@@ -1,5 +1,6 @@
 /* sound_end.h - whether a recording ends too early by its own headers, where
- * libsndfile does not report it: WAV, Ogg, MP3. */
+ * libsndfile does not report it: WAV, Ogg, MP3, and the formats of
+ * claimed_end.h. */
 #ifndef BM_IO_SOUND_SOUND_END_H
 #define BM_IO_SOUND_SOUND_END_H
 

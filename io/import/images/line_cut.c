@@ -70,6 +70,9 @@ static bm_status read_shape(bm_line_shape *s, const char *text)
     BM_TRY(read_points(&text, &s->baseline, &s->n_baseline));
     if (s->n_polygon < 3)
         return BM_FAIL(BM_ERR_FORMAT, "a polygon of %zu points", s->n_polygon);
+    s->fault = *text != '\0' ? strdup(text) : NULL;
+    if (*text != '\0' && s->fault == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the fault of a line");
     return BM_OK;
 }
 
@@ -89,6 +92,7 @@ void bm_line_shape_free(bm_line_shape *shape)
 {
     free(shape->polygon);
     free(shape->baseline);
+    free(shape->fault);
     *shape = (bm_line_shape){0};
 }
 
@@ -406,6 +410,11 @@ bm_status bm_line_cut(bm_line_image *out, const bm_line_image *page,
     bm_status status = BM_OK;
 
     BM_ASSERT(s.n_polygon >= 3 && s.n_polygon <= BM_MOST_POINTS);
+    if (shape->fault != NULL) {
+        bm_problem_set(problem, "without a valid outline or baseline", "%s",
+                       shape->fault);
+        return BM_OK;
+    }
     if (fabs(x / y - 1) > most_difference) {
         bm_problem_set(problem, "of another size than its page",
                        "%s: the image has %zu x %zu pixels, but its page %g x "

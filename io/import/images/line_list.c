@@ -1,8 +1,8 @@
 /*
  * line_list.c - lists of PyLaia: "id t h e <space> t e x t", one line each; '#'
  * begins a comment line. Where all words have one character, or <space> is among
- * them, they are characters; else the rest of a line is the text itself. A list
- * of ids alone has no texts.
+ * them, they are characters, <unk> for one that is none of PyLaia's symbols; else
+ * the rest of a line is the text itself. A list of ids alone has no texts.
  */
 #include "io/import/images/line_source_parts.h"
 
@@ -15,7 +15,10 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static const char space[] = "<space>", blanks[] = " \t\r";
+static const char space[] = "<space>", unknown[] = "<unk>", blanks[] = " \t\r";
+
+/* U+FFFD, a character that Unicode has for those that are unknown. */
+static const char replacement[] = "\xef\xbf\xbd";
 
 static bool combines(utf8proc_int32_t code)
 {
@@ -43,6 +46,11 @@ static size_t character(const char *text)
     }
 }
 
+static bool is(const char *word, size_t n, const char *name)
+{
+    return n == strlen(name) && strncmp(word, name, n) == 0;
+}
+
 /* What the words of all lines are, behind the ids. */
 typedef struct looks {
     bool spaced; /* <space> is among them */
@@ -57,7 +65,7 @@ static void look(looks *l, const char *at)
         size_t n = strcspn(at, blanks);
         bool named = at[0] == '<' && n > 2 && at[n - 1] == '>';
 
-        if (n == strlen(space) && strncmp(at, space, n) == 0)
+        if (is(at, n, space))
             l->spaced = true;
         if (character(at) < n && !named)
             l->single = false;
@@ -75,8 +83,11 @@ static const char *join(char *text)
     for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
         size_t n = strcspn(at, blanks);
 
-        if (n == strlen(space) && strncmp(at, space, n) == 0)
+        if (is(at, n, space))
             *to++ = ' ';
+        else if (is(at, n, unknown))
+            to = (char *)memcpy(to, replacement, sizeof replacement - 1) +
+                 sizeof replacement - 1;
         else if (character(at) == n)
             to = (char *)memmove(to, at, n) + n;
         else

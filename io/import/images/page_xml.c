@@ -45,6 +45,7 @@ typedef struct page {
     /* Of one line. */
     FILE *shape;
     size_t n_points;
+    char fault[1000]; /* its own, with the place, if it has one */
 } page;
 
 /* ---- elements ------------------------------------------------------------- */
@@ -107,19 +108,20 @@ static double number(const xmlNode *node, const char *name)
     return x;
 }
 
-static void fault(const page *p, const xmlNode *node, const char *format, ...)
+/* Notes what is wrong with a line. */
+static void fault(page *p, const xmlNode *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void fault(const page *p, const xmlNode *node, const char *format, ...)
+static void fault(page *p, const xmlNode *node, const char *format, ...)
 {
-    char text[300];
-    long line = xmlGetLineNo((xmlNode *)node);
+    size_t n =
+        (size_t)snprintf(p->fault, sizeof p->fault, "%.600s:%ld: ", p->path,
+                         xmlGetLineNo((xmlNode *)node));
     va_list args;
 
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(p->fault + n, sizeof p->fault - n, format, args);
     va_end(args);
-    p->taker->fault(p->taker->to, p->path, line > 0 ? (size_t)line : 0, text);
 }
 
 /* ---- the image ------------------------------------------------------------ */
@@ -519,6 +521,15 @@ static bm_status give(page *p, const xmlNode *node, const char *shape)
     return status;
 }
 
+/* A line with a fault is left out when it is read. */
+static bm_status give_faulty(page *p, const xmlNode *node)
+{
+    char shape[sizeof p->fault + 40];
+
+    snprintf(shape, sizeof shape, "0,0;0,0 0,0 0,0;;%s", p->fault);
+    return give(p, node, shape);
+}
+
 static bm_status give_line(page *p, const xmlNode *node, double width,
                            double height)
 {
@@ -536,8 +547,8 @@ static bm_status give_line(page *p, const xmlNode *node, double width,
     good = good && print_baseline(p, node);
     if (fclose(p->shape) != 0)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a line of %s", p->path);
-    else if (good)
-        status = give(p, node, shape);
+    else
+        status = good ? give(p, node, shape) : give_faulty(p, node);
     free(shape);
     return status;
 }

@@ -3,6 +3,7 @@
  * of files, classes of frames, symbol tables. Files are made here from the
  * published layout, byte by byte.
  */
+#include "io/import/command_output.h"
 #include "io/import/files/feature_files.h"
 #include "io/import/frame_classes.h"
 #include "io/import/manifest/manifest.h"
@@ -386,7 +387,8 @@ static void test_commands_are_run_if_they_may_be(void **state)
     make_directory();
     write_tone("a.wav", 8000, 1, 8000);
     snprintf(list, sizeof list,
-             "u1 cat '%s' |\nu2 exit 3 |\nu3 true |\nu4 cat '%s' | cat |\n",
+             "u1 cat '%s' |\nu2 exit 3 |\nu3 true |\nu4 cat '%s' | cat |\n"
+             "u5 echo odd |\n",
              in_folder("a.wav"), in_folder("a.wav"));
     write_text("data/wav.scp", list);
     assert_ok(bm_importer_open(
@@ -400,8 +402,34 @@ static void test_commands_are_run_if_they_may_be(void **state)
     assert_string_equal(next_item(i).problem->text, "exit code 3 of: exit 3");
     assert_string_equal(next_item(i).problem->text, "no output of: true");
     assert_int_equal(next_item(i).frames, frames);
+    item = next_item(i);
+    assert_non_null(item.problem);
+    assert_non_null(strstr(item.problem->text, "the output of 'echo odd': "));
     assert_null(next_item(i).id);
     bm_importer_close(i);
+}
+
+/* So that none stays there if the program is killed. */
+static void test_outputs_of_commands_have_no_names(void **state)
+{
+    bm_command_output out = {0};
+    bm_problem problem = {0};
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("outputs"), 0700), 0);
+    assert_int_equal(setenv("TMPDIR", in_folder("outputs"), 1), 0);
+    assert_ok(bm_command_output_read(&out, "echo one |", &problem));
+    assert_string_equal(problem.text, "");
+    for (int k = 0; k < 2; k++) { /* it can be opened again and again */
+        text = slurp(out.path, &n);
+        assert_string_equal(text, "one\n");
+        free(text);
+    }
+    assert_int_equal(rmdir(in_folder("outputs")), 0); /* it is empty */
+    unsetenv("TMPDIR");
+    bm_command_output_remove(&out);
 }
 
 /* ---- classes of frames --------------------------------------------------- */
@@ -709,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_one_cause_is_one_line),
         cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),
         cmocka_unit_test(test_commands_are_run_if_they_may_be),
+        cmocka_unit_test(test_outputs_of_commands_have_no_names),
         cmocka_unit_test(test_alignments_of_every_form_are_read),
         cmocka_unit_test(test_damaged_alignments_say_where),
         cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),

@@ -154,6 +154,56 @@ static void test_lists_of_characters_are_read(void **_)
                   "twice.txt:2: duplicate id \"l1\", also on line 1");
 }
 
+/* The end of PyLaia's own table; and a text with a symbol that is not in it. */
+static void test_tables_of_pylaia_have_unknown_symbols(void **_)
+{
+    outcome o;
+
+    (void)_;
+    make_folder("lines");
+    write_page("lines/l1.png", 1, 1);
+    write_text("unk.txt", "l1 t <unk> o <space> t o t\n");
+    write_text("syms.txt", "<ctc> 0\no 1\nt 2\n<unk> 3\n<space> 4\n");
+    o = BMUF("pack", "--images", "unk.txt", "--image-dir", "lines", "--vocab",
+             "syms.txt", "--units", "characters", "--out", "u1", "--json",
+             "--set", "features.columns=1");
+    assert_code(o, 0);
+    assert_says(o.out, "\"classes\": 5");
+    assert_says(o.out, "\"labels\": 6");
+    assert_says(o.err, "1 symbol in 1 text is not in the vocabulary");
+    o = BMUF("pack", "--images", "unk.txt", "--image-dir", "lines", "--vocab",
+             "syms.txt", "--out", "u2");
+    assert_code(o, 65);
+    assert_says(o.err, "its symbols are characters: add --units characters");
+    o = BMUF("pack", "--images", "unk.txt", "--image-dir", "lines", "--out",
+             "u3", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"labels\": 7"); /* U+FFFD is learned */
+}
+
+/* Hebrew (R), Arabic (AL), digits of Arabic (AN) and Latin. */
+static void test_texts_from_right_to_left_are_warned_of_once(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_page("lines/l2.png", 1, 1);
+    write_page("lines/l3.png", 1, 1);
+    write_page("lines/l4.png", 1, 1);
+    write_text("bidi.txt", "l1 a <space> \xd7\x90\nl2 \xd8\xa7\n"
+                           "l3 \xd9\xa3 b\nl4 a b\n");
+    o = BMUF("pack", "--images", "bidi.txt", "--image-dir", "lines", "--out",
+             "b1");
+    assert_code(o, 0);
+    assert_says(o.err, "bidi.txt: 2 of 4 texts have characters from right to "
+                       "left");
+    assert_says(o.err, "get_display of python-bidi");
+    o = BMUF("pack", "--images", "unk.txt", "--image-dir", "lines", "--out",
+             "b2");
+    assert_code(o, 0);
+    assert_null(strstr(o.err, "right"));
+}
+
 /* Two lines: one in the box that is black, one beside it. */
 static void test_a_wrong_folder_of_images_is_one_line(void **_)
 {
@@ -308,10 +358,6 @@ static void test_faults_of_pages_are_named(void **_)
     write_text("broken/a.xml", "<PcGts><Page>\n</PcGts>\n");
     check_failure(in_folder("broken"), "", BM_ERR_FORMAT,
                   "broken/a.xml:2: not XML: ");
-    write_text("broken/a.xml",
-               "<PcGts><Page>\n<TextLine id=\"l\"/></Page></PcGts>\n");
-    check_failure(in_folder("broken/a.xml"), "", BM_ERR_FORMAT,
-                  "broken/a.xml:2: a line without the polygon around it");
     write_text("broken/a.xml", "<alto><Page/></alto>");
     check_failure(in_folder("broken/a.xml"), "", BM_ERR_FORMAT,
                   "a.xml has no lines of text");
@@ -326,6 +372,38 @@ static void test_faults_of_pages_are_named(void **_)
         assert_non_null(strstr(item.problem->text, "a.png: not a PNG"));
     }
     bm_importer_close(i);
+}
+
+/* Of four lines one has two points; another one has two points and no text. */
+static void test_a_line_without_an_outline_is_left_out(void **_)
+{
+    static const char text[] =
+        "<PcGts><Page imageFilename=\"p.png\">\n"
+        "<TextLine id=\"a\"><Coords points=\"20,30 60,30 60,40 20,40\"/>"
+        "<TextEquiv><Unicode>one</Unicode></TextEquiv></TextLine>\n"
+        "<TextLine id=\"b\"><Coords points=\"20,30 60,30\"/>"
+        "<TextEquiv><Unicode>two</Unicode></TextEquiv></TextLine>\n"
+        "<TextLine id=\"c\"><Coords points=\"20,30 60,30\"/></TextLine>\n"
+        "<TextLine id=\"d\"><Coords points=\"20,50 60,50 60,60 20,60\"/>"
+        "<TextEquiv><Unicode>one</Unicode></TextEquiv></TextLine>\n"
+        "</Page></PcGts>\n";
+    outcome o;
+
+    (void)_;
+    make_folder("two_points");
+    write_page("two_points/p.png", 20, 30);
+    write_text("two_points/p.xml", text);
+    o = BMUF("pack", "--images", "two_points", "--out", "o1", "--max-left-out",
+             "50");
+    assert_code(o, 0);
+    assert_says(o.out, "2 sequences");
+    assert_says(o.out, "2 without a valid outline or baseline");
+    assert_says(o.err, "left out p-b: ");
+    assert_says(o.err, "two_points/p.xml:3: a line without the polygon around "
+                       "it: its points should be 3 to 1000");
+    assert_fails(BMUF("pack", "--images", "two_points", "--out", "o2",
+                      "--max-left-out", "49"),
+                 65, "left out 2 of 4: 2 without a valid outline or baseline");
 }
 
 /* A folder's pages, a list of pages with one that is missing, and texts. */
@@ -541,9 +619,12 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_tables_of_pylaia_have_unknown_symbols),
+        cmocka_unit_test(test_texts_from_right_to_left_are_warned_of_once),
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
+        cmocka_unit_test(test_a_line_without_an_outline_is_left_out),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),
         cmocka_unit_test(test_pages_of_several_folders_have_their_own_ids),
         cmocka_unit_test(test_other_xml_beside_pages_is_ignored),

@@ -133,6 +133,9 @@ static void test_faults_of_a_file_are_reported_by_line(void **_)
         {"<blank>\na\nb\na\n", "line 4: duplicate symbol \"a\"", false},
         {"<blank>\na\n\nb\n", "line 3: empty line", false},
         {"<blank>\nab\n", "line 2: \"ab\" is not one character", false},
+        {"<blank>\n<>\n", "line 2: \"<>\" is not one character", false},
+        {"<blank>\n<a b>\n", "line 2: white space", false},
+        {"<blank>\n<unk>\n<unk>\n", "line 3: duplicate symbol", false},
         {"<blank>\nab\na b\n", "line 3: white space", true},
         {"<blank>\nab\n<blank>\n", "line 3: duplicate symbol \"<blank>\"",
          true},
@@ -152,6 +155,31 @@ static void test_faults_of_a_file_are_reported_by_line(void **_)
         assert_null(v);
         assert_non_null(strstr(bm_last_error(), cases[i].message));
     }
+}
+
+/* As tables of PyLaia, WeNet and ESPnet have them. */
+static void test_names_among_characters_are_classes_of_no_text(void **_)
+{
+    static const char all[] = "<blank>\n<unk>\n<\nu\n<sos/eos>\n";
+    bm_vocab *v = parsed(all, false), *w = NULL;
+    int32_t labels[8], expected[] = {2, 3}, found[] = {3, 1, 4};
+    size_t unknown = 0;
+    char first[64];
+
+    (void)_;
+    assert_int_equal(bm_vocab_size(v), 5);
+    assert_int_equal(bm_vocab_class(v, "<sos/eos>"), 4);
+    assert_int_equal(bm_vocab_encode(v, "<unk>", labels, &unknown, first), 2);
+    assert_memory_equal(labels, expected, sizeof expected);
+    assert_int_equal(unknown, 3); /* n, k, > */
+    assert_string_equal(first, "n");
+    assert_decoded(v, found, 3, "u<unk><sos/eos>");
+    assert_printed(v, all);
+    assert_ok(bm_vocab_copy(&w, v));
+    assert_true(bm_vocab_equal(v, w));
+    assert_true(bm_vocab_has_characters(v));
+    bm_vocab_free(v);
+    bm_vocab_free(w);
 }
 
 static void test_a_learned_text_must_be_utf8(void **_)
@@ -256,6 +284,7 @@ int main(void)
         cmocka_unit_test(
             test_unknown_symbols_are_counted_and_the_first_is_returned),
         cmocka_unit_test(test_faults_of_a_file_are_reported_by_line),
+        cmocka_unit_test(test_names_among_characters_are_classes_of_no_text),
         cmocka_unit_test(test_a_learned_text_must_be_utf8),
         cmocka_unit_test(test_files_and_directories_are_read_back_equal),
         cmocka_unit_test(test_words_and_characters_are_different_vocabularies),

@@ -143,6 +143,52 @@ static void test_excerpts_are_parts_of_the_whole(void **state)
     }
 }
 
+/* Of one recording in order, with gaps and without, and then back; and of another
+ * file that takes its place. */
+static void test_excerpts_go_on_from_the_last_one(void **state)
+{
+    static const size_t firsts[] = {800, 4800, 8800, 1600, 12800};
+    enum { EACH = 4000, LAST = 3200 };
+
+    (void)state;
+    FOR_EACH (f, files) {
+        static int x[LENGTH];
+        bm_sound all = {0}, s = {0};
+        bm_problem problem = {0};
+
+        if (!write_lossy(f))
+            continue;
+        all = read_whole(files[f].name);
+        FOR_EACH (k, firsts) {
+            const struct bm_sound_source *open = s.open;
+            size_t n = firsts[k] + EACH > LENGTH ? LAST : EACH;
+            bool later = k > 0 && firsts[k] > firsts[k - 1];
+
+            assert_ok(bm_sound_read(
+                &s, in_folder(files[f].name), 0,
+                (bm_excerpt){(double)firsts[k] / RATE, (double)n / RATE, 0},
+                &problem));
+            assert_string_equal(problem.text, "");
+            assert_int_equal(s.n, n);
+            assert_memory_equal(s.x, all.x + firsts[k], n * sizeof *s.x);
+            assert_non_null(s.open);
+            if (later)
+                assert_ptr_equal(s.open, open);
+        }
+        write_sound(files[f].name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, LENGTH,
+                    1, RATE);
+        assert_ok(bm_sound_read(&s, in_folder(files[f].name), 0,
+                                (bm_excerpt){0.9, 0.05, 0}, &problem));
+        assert_string_equal(problem.text, "");
+        assert_int_equal(s.n, 800);
+        for (size_t i = 0; i < s.n; i++)
+            assert_true(s.x[i] == 0);
+        assert_null(s.open); /* WAV has an index */
+        bm_sound_free(&s);
+        bm_sound_free(&all);
+    }
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 static void assert_truncated(const char *name)
@@ -179,12 +225,17 @@ static void test_recordings_without_the_last_byte_are_truncated(void **state)
     FOR_EACH (f, files) {
         size_t size = 0;
         char *bytes = NULL;
+        bm_sound s = {0};
 
         if (!write_lossy(f))
             continue;
         bytes = slurp(in_folder(files[f].name), &size);
         write_bytes(files[f].name, bytes, size - 1);
         assert_truncated(files[f].name);
+        write_bytes(files[f].name, bytes, size / 2);
+        s = read_part(files[f].name, (bm_excerpt){0.9, 0.05, 0},
+                      "damaged or truncated");
+        bm_sound_free(&s);
         free(bytes);
     }
 }
@@ -301,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_length_and_tone_are_those_that_were_written),
         cmocka_unit_test(test_excerpts_are_parts_of_the_whole),
+        cmocka_unit_test(test_excerpts_go_on_from_the_last_one),
         cmocka_unit_test(test_truncated_recordings_are_problems),
         cmocka_unit_test(test_recordings_without_the_last_byte_are_truncated),
         cmocka_unit_test(test_mp3_with_tags_is_complete),

@@ -208,26 +208,104 @@ static size_t read_file(const char *name, char *bytes, size_t room)
 
 static void test_truncated_recordings_are_problems(void **state)
 {
-    static const char *const names[] = {"d.wav", "d.flac"};
-    static const int formats[] = {SF_FORMAT_WAV | SF_FORMAT_PCM_16,
-                                  SF_FORMAT_FLAC | SF_FORMAT_PCM_16};
+    static const struct {
+        const char *name;
+        int format;
+        bool compressed;
+    } files[] = {
+        {"d.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, false},
+        {"d.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, true},
+        {"d.sph", SF_FORMAT_NIST | SF_FORMAT_PCM_16, false},
+        {"u.sph", SF_FORMAT_NIST | SF_FORMAT_ULAW, false},
+        {"d.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, false},
+        {"u.aifc", SF_FORMAT_AIFF | SF_FORMAT_ULAW, false},
+        {"d.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, false},
+        {"little.au", SF_FORMAT_AU | SF_FORMAT_PCM_16 | SF_ENDIAN_LITTLE,
+         false},
+        {"d.rf64", SF_FORMAT_RF64 | SF_FORMAT_PCM_16, false},
+        {"d.w64", SF_FORMAT_W64 | SF_FORMAT_PCM_16, false},
+    };
     static int x[LONGEST];
-    static char bytes[40000];
+    static char bytes[80000];
 
     (void)state;
-    make_tone(x, LONGEST, 1, 440, 8000);
-    FOR_EACH (f, names) {
+    make_tone(x, LONGEST / 2, 2, 440, 8000);
+    FOR_EACH (f, files) {
         bm_problem problem;
         bm_sound s;
         size_t n = 0;
 
-        write_sound(names[f], formats[f], x, LONGEST, 1, 8000);
-        n = read_file(names[f], bytes, sizeof bytes);
-        write_bytes(names[f], bytes, n / 2);
-        s = read_sound(names[f], 0, &problem);
-        assert_non_null(strstr(problem.text, "truncated"));
+        write_sound(files[f].name, files[f].format, x, LONGEST / 2, 2, 8000);
+        n = read_file(files[f].name, bytes, sizeof bytes);
+        s = read_sound(files[f].name, 0, &problem);
+        assert_string_equal(problem.text, "");
+        assert_int_equal(s.n, LONGEST / 2);
+        for (size_t k = 0; k < 2; k++) {
+            write_bytes(files[f].name, bytes,
+                        k == 0 || files[f].compressed ? n * 3 / 4 : n - 4);
+            bm_sound_free(&s);
+            s = read_sound(files[f].name, 0, &problem);
+            if (strstr(problem.text, "truncated") == NULL)
+                fail_msg("%s: \"%s\"", files[f].name, problem.text);
+        }
         bm_sound_free(&s);
     }
+}
+
+/* AU: all bits are 1. AIFF: what SoX writes. */
+static void test_sizes_that_a_pipe_left_unknown_are_no_sizes(void **state)
+{
+    enum { SAMPLES = 4000, AU_SIZE = 8 };
+    static const unsigned char unknown[] = {0xff, 0xff, 0xff, 0xff},
+                               sox[] = {0x7f, 0, 0, 8};
+    static int x[SAMPLES];
+    static char bytes[10000];
+    size_t n = 0, at = 0;
+    bm_problem problem;
+    bm_sound s;
+
+    (void)state;
+    write_sound("p.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, x, SAMPLES, 1, 8000);
+    n = read_file("p.au", bytes, sizeof bytes);
+    memcpy(bytes + AU_SIZE, unknown, 4);
+    write_bytes("p.au", bytes, n);
+    s = read_sound("p.au", 0, &problem);
+    assert_string_equal(problem.text, "");
+    assert_int_equal(s.n, SAMPLES);
+    bm_sound_free(&s);
+    write_sound("p.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, x, SAMPLES, 1,
+                8000);
+    n = read_file("p.aiff", bytes, sizeof bytes);
+    while (memcmp(bytes + at, "SSND", 4) != 0)
+        at++;
+    memcpy(bytes + at + 4, sox, 4);
+    write_bytes("p.aiff", bytes, n);
+    s = read_sound("p.aiff", 0, &problem);
+    assert_string_equal(problem.text, "");
+    assert_int_equal(s.n, SAMPLES);
+    bm_sound_free(&s);
+}
+
+/* As the recordings of LDC are. */
+static void test_a_recording_compressed_with_shorten_is_told(void **state)
+{
+    static char bytes[1200] =
+        "NIST_1A\n   1024\nchannel_count -i 1\nsample_count -i 9\n"
+        "sample_rate -i 8000\nsample_n_bytes -i 2\n"
+        "sample_byte_format -s2 01\nsample_sig_bits -i 16\n"
+        "sample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n";
+    static const char mark[] = {'a', 'j', 'k', 'g'};
+    bm_problem problem;
+    bm_sound s;
+
+    (void)state;
+    memcpy(bytes + 1024, mark, sizeof mark);
+    write_bytes("c.sph", bytes, sizeof bytes);
+    s = read_sound("c.sph", 0, &problem);
+    assert_string_equal(problem.kind, "compressed");
+    assert_non_null(strstr(problem.text, "c.sph is compressed with shorten"));
+    assert_non_null(strstr(problem.text, "sph2pipe -f wav "));
+    bm_sound_free(&s);
 }
 
 static void put_size(char *to, size_t size)
@@ -432,6 +510,15 @@ static void test_excerpts_are_cut_at_the_end_of_the_recording(void **state)
     assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0,
                             (bm_excerpt){1.5, 0.5, 0}, &problem));
     assert_string_equal(problem.kind, "damaged or truncated");
+    problem.text[0] = '\0';
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0,
+                            (bm_excerpt){1.95, 0.05, 0}, &problem));
+    assert_non_null(strstr(problem.text, "e.flac: damaged or truncated before "
+                                         "the excerpt from 1.95 s"));
+    problem.text[0] = '\0';
+    assert_ok(bm_sound_read(&s, in_folder("e.flac"), 0,
+                            (bm_excerpt){2.5, 0.05, 0}, &problem));
+    assert_non_null(strstr(problem.text, "outside the recording of 2 s"));
     bm_sound_free(&s);
 }
 
@@ -507,6 +594,8 @@ int main(void)
             test_resampling_removes_frequencies_above_half_the_rate),
         cmocka_unit_test(test_invalid_recordings_are_problems),
         cmocka_unit_test(test_truncated_recordings_are_problems),
+        cmocka_unit_test(test_sizes_that_a_pipe_left_unknown_are_no_sizes),
+        cmocka_unit_test(test_a_recording_compressed_with_shorten_is_told),
         cmocka_unit_test(test_sizes_of_a_wav_file_may_be_wrong),
         cmocka_unit_test(test_a_wav_file_without_samples_is_empty),
         cmocka_unit_test(test_an_excerpt_has_a_channel),
