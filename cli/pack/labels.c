@@ -163,9 +163,10 @@ bm_label_list bm_labels_unknown(const bm_labels *l)
 }
 
 /* out <- what to do about symbols outside the vocabulary. */
-static void suggest(char *out, size_t room, const bm_vocab *v, double percent)
+static void suggest(char *out, size_t room, const bm_texts *t, double percent)
 {
-    if (bm_vocab_words(v) && bm_vocab_has_characters(v))
+    if (!t->recorded && bm_vocab_words(t->vocab) &&
+        bm_vocab_has_characters(t->vocab))
         snprintf(out, room,
                  "its symbols are characters: add --units characters");
     else
@@ -183,7 +184,7 @@ bm_status bm_labels_check(const bm_labels *l, const bm_texts *t, double most)
 
     if (percent <= most)
         return BM_OK;
-    suggest(remedy, sizeof remedy, t->vocab, percent);
+    suggest(remedy, sizeof remedy, t, percent);
     return BM_FAIL(BM_ERR_FORMAT,
                    "%zu of %zu symbols of the texts are not in the vocabulary, "
                    "e.g. %s. This is more than %g %%, and nothing was packed; "

@@ -217,6 +217,18 @@ static bm_status get_threads(const bm_arguments *a, const bm_comm *comm,
     return BM_OK;
 }
 
+/* A name of files in --out, which what reads a set does not pass over. */
+static bm_status check_name(const char *name)
+{
+    if (name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "pack: --name '%.60s': shards are NAME-00000.bmuf.h5, .. in "
+                   "--out; give a NAME that does not begin with '.' and has no "
+                   "'/'",
+                   name);
+}
+
 static bm_status read_plan(const bm_arguments *a, const bm_config *config,
                            bm_packing_plan *plan)
 {
@@ -227,6 +239,7 @@ static bm_status read_plan(const bm_arguments *a, const bm_config *config,
     plan->force = bm_argument(a, "force") != NULL;
     plan->resume = bm_argument(a, "resume") != NULL;
     plan->json = bm_argument(a, "json") != NULL;
+    BM_TRY(check_name(plan->name));
     BM_TRY(bm_config_fill(config, "shard", bm_shard_options, &plan->set));
     if (bm_config_text(config, "shard", "store") == NULL)
         plan->set.store = NULL;

@@ -16,7 +16,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,12 +55,89 @@ typedef struct packing {
     size_t seen; /* packed or left out */
 } packing;
 
-/* What to do with the files of an earlier packing. */
-typedef enum found { REFUSE, REMOVE, KEEP } found;
+/* What is in the directory of the set. */
+typedef struct remains {
+    size_t shards;
+    char other[NAME_MAX + 1]; /* a shard of another NAME; "": there is none */
+    bool vocab;
+} remains;
 
-/* Removes the shards and the vocabulary, or keeps them, and the temporary files
- * of a packing that was killed; or refuses shards. */
-static bm_status clear_directory(const char *path, found what)
+static bm_status look_around(const bm_packing_plan *plan, remains *out)
+{
+    DIR *directory = opendir(plan->directory);
+    const struct dirent *entry = NULL;
+
+    if (directory == NULL)
+        return BM_FAIL(BM_ERR_CREATE, "%s: %s", plan->directory,
+                       strerror(errno));
+    while ((entry = readdir(directory)) != NULL) {
+        const char *file = entry->d_name;
+
+        out->vocab |= strcmp(file, vocab_name) == 0;
+        if (!bm_ends_with(file, BM_SHARD_SUFFIX))
+            continue;
+        out->shards++;
+        if (!bm_shard_is_named(file, plan->name))
+            snprintf(out->other, sizeof out->other, "%s", file);
+    }
+    closedir(directory);
+    return BM_OK;
+}
+
+static void set_vocab_path(const packing *p, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s", p->plan->directory, vocab_name);
+}
+
+/* A vocabulary without shards is the user's: it stays unless it is the same. */
+static bm_status check_vocab(const packing *p)
+{
+    char path[PATH_MAX], *there = NULL, *own = NULL;
+    size_t size = 0;
+    bm_status status = BM_OK;
+
+    set_vocab_path(p, path);
+    BM_TRY_DONE(bm_vocab_print(p->texts->vocab, &own));
+    BM_TRY_DONE(bm_file_read(path, SIZE_MAX, &there, &size));
+    if (strcmp(own, there) != 0)
+        status = BM_FAIL(BM_ERR_CREATE,
+                         "%s would be replaced by the vocabulary of the set; "
+                         "move it, give another --out, or --force to replace "
+                         "it",
+                         path);
+done:
+    free(own);
+    free(there);
+    return status;
+}
+
+/* Refuses what would be mixed with the set, or lost. */
+static bm_status check_remains(const packing *p, const remains *r)
+{
+    const bm_packing_plan *plan = p->plan;
+
+    if (plan->force)
+        return BM_OK;
+    if (r->shards == 0)
+        return r->vocab ? check_vocab(p) : BM_OK;
+    if (!plan->resume)
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s already has shards; give another --out, "
+                       "--force to replace them, or --resume to go on "
+                       "with a packing that was stopped",
+                       plan->directory);
+    if (r->other[0] == '\0')
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CREATE,
+                   "%s has %s, which is no shard of '%.60s', so that packing "
+                   "cannot go on; give the --name that it was packed with, or "
+                   "another --out",
+                   plan->directory, r->other, plan->name);
+}
+
+/* Removes the temporary files of a packing that was killed; `all`: the shards
+ * and the vocabulary, too. */
+static bm_status clear_directory(const char *path, bool all)
 {
     DIR *directory = opendir(path);
     const struct dirent *entry = NULL;
@@ -67,25 +147,32 @@ static bm_status clear_directory(const char *path, found what)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
         char file[4096];
-        bool shard = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX);
-        bool vocab = strcmp(entry->d_name, vocab_name) == 0;
+        bool own = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX) ||
+                   strcmp(entry->d_name, vocab_name) == 0;
 
         if (!bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX) &&
-            ((!shard && !vocab) || what == KEEP))
+            !(own && all))
             continue;
         snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (shard && what == REFUSE)
-            status = BM_FAIL(BM_ERR_CREATE,
-                             "%s already has shards; give another --out, "
-                             "--force to replace them, or --resume to go on "
-                             "with a packing that was stopped",
-                             path);
-        else if (what != REFUSE && unlink(file) != 0)
+        if (unlink(file) != 0)
             status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", file,
                              strerror(errno));
     }
     closedir(directory);
     return status;
+}
+
+/* The directory, locked, with nothing in it but what packing goes on with. */
+static bm_status take_directory(packing *p)
+{
+    const bm_packing_plan *plan = p->plan;
+    remains found = {0};
+
+    BM_TRY(bm_file_make_directory(plan->directory));
+    BM_TRY(bm_file_lock(&p->lock, plan->directory, lock_name));
+    BM_TRY(look_around(plan, &found));
+    BM_TRY(check_remains(p, &found));
+    return clear_directory(plan->directory, plan->force && found.shards > 0);
 }
 
 /* Counts the symbols of a sequence that is packed already. */
@@ -385,15 +472,9 @@ static void print_json(const packing *p, size_t shards)
 /* On rank 0: all until the first sequence. */
 static bm_status begin(packing *p)
 {
-    const bm_packing_plan *plan = p->plan;
-
     BM_TRY(check_texts(p));
     BM_TRY(bm_labels_open(&p->labels, p->texts, p->importer));
-    BM_TRY(bm_file_make_directory(plan->directory));
-    BM_TRY(bm_file_lock(&p->lock, plan->directory, lock_name));
-    BM_TRY(clear_directory(plan->directory, plan->resume  ? KEEP
-                                            : plan->force ? REMOVE
-                                                          : REFUSE));
+    BM_TRY(take_directory(p));
     BM_TRY(open_writer(p));
     bm_progress_open(true);
     return BM_OK;
@@ -401,12 +482,25 @@ static bm_status begin(packing *p)
 
 static bm_status write_vocab(const packing *p)
 {
-    char path[4096];
+    char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", p->plan->directory, vocab_name);
+    set_vocab_path(p, path);
     return p->before.complete && access(path, F_OK) == 0
                ? BM_OK
                : bm_vocab_write(p->texts->vocab, path);
+}
+
+/* What an incomplete set had in its last shard must still be there: no other
+ * shard can be the last one. */
+static bm_status check_end(const packing *p)
+{
+    if (!p->plan->resume || p->n > p->before.n)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: none of the sequences behind the first %zu can be "
+                   "packed any more, though some were; mend the files, or "
+                   "--force packs anew",
+                   p->plan->directory, p->before.n);
 }
 
 /* On rank 0: all behind the last sequence. */
@@ -418,6 +512,7 @@ static bm_status finish(packing *p)
     warn(p);
     if (!p->before.complete) {
         BM_TRY(check_left_out(p));
+        BM_TRY(check_end(p));
         BM_TRY(bm_labels_check(&p->labels, p->texts, p->plan->most_unknown));
         warn_of_unknown(&p->labels);
         BM_TRY(bm_shard_writer_finish(p->writer, &shards));

@@ -2,8 +2,6 @@
 
 #include "core/file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,9 +103,6 @@ bm_status bm_packed_read(bm_packed *p, const char *directory, const char *name,
             status = add_shard(p, s);
         bm_shard_close(s);
         BM_TRY(status);
-        if (last && !p->complete && unlink(path) != 0)
-            return BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", path,
-                           strerror(errno));
         if (last)
             return BM_OK;
     }

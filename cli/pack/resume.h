@@ -17,10 +17,10 @@ typedef struct bm_packed {
 
 /*
  * Reads the shards NAME-00000 .. of a directory, which must be like those of a
- * writer with these settings. Unless the set is complete, the last one is
- * removed, to be written again: what follows it may all be left out. Fails with
- * BM_ERR_CREATE if they belong to other settings; as opening a shard does; or
- * with BM_ERR_IO.
+ * writer with these settings. Unless the set is complete, the last one does not
+ * count: it is to be written again, since what follows it may all be left out.
+ * Fails with BM_ERR_CREATE if they belong to other settings, and as opening a
+ * shard does.
  */
 BM_CHECKED bm_status bm_packed_read(bm_packed *p, const char *directory,
                                     const char *name, const char *store,

@@ -108,7 +108,8 @@ static bm_status get_vocab(bm_texts *t, const char *path, const char *units,
         BM_TRY(follow_model(t, path));
     else
         BM_TRY(follow_shards(t, path));
-    if (t->vocab == NULL)
+    t->recorded = t->vocab != NULL;
+    if (!t->recorded)
         return read_file(t, path, words);
     if (units != NULL && words != bm_vocab_words(t->vocab))
         return BM_FAIL(

@@ -12,6 +12,7 @@
 typedef struct bm_texts {
     bm_vocab *vocab;
     bool learned;        /* the vocabulary is empty, to be made of the texts */
+    bool recorded;       /* shards or a model say what its symbols are */
     const char *form;    /* how texts are normalised: "nfc", "none"; static */
     char *features_text; /* how the features of --vocab were made; NULL: not
                             known */

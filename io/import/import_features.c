@@ -4,8 +4,10 @@
  */
 #include "io/import/files/feature_files.h"
 #include "io/import/import_base.h"
+#include "io/shard/shard.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct features {
     bm_import_base base; /* must be first */
@@ -59,6 +61,22 @@ static bm_status features_look(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
+/* Means and scales of so many features would not fit into a shard. Of a number
+ * of 17 digits the description has at least 20 bytes. */
+static bm_status check_dim(const bm_importer *i, const bm_chain_settings *s,
+                           size_t dim)
+{
+    size_t columns = dim * ((size_t)s->deltas + 1);
+
+    if (strcmp(s->normalise, "global") != 0 || i->norm.dim > 0 ||
+        (s->variance ? 40 : 20) * columns <= BM_LONGEST_FEATURES_TEXT)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s.normalise = global: shards do not hold the means of %zu "
+                   "features; take %s.normalise = utterance",
+                   i->ops->section, columns, i->ops->section);
+}
+
 static bm_status features_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "feats",
@@ -70,6 +88,7 @@ static bm_status features_open(bm_importer *i, const bm_import_source *source)
     self = i->self;
     self->mfc_dim = (size_t)s->dim;
     BM_TRY(bm_import_probe(i, features_look, "files"));
+    BM_TRY(check_dim(i, &s->chain, self->dim));
     s->dim = (long)self->dim;
     self->base.frame_shift = s->shift_ms / 1000 * (double)s->chain.subsample;
     return bm_import_refine(i, &s->chain, self->dim);

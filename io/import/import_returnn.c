@@ -140,9 +140,10 @@ static bm_status check_file(const returnn *self, const bm_returnn_file *f,
                             const char *path, const char *first)
 {
     const bm_returnn_file *a = self->files[0];
+    bool counted = bm_returnn_counted(a) && bm_returnn_counted(f);
     bool same = bm_returnn_features(a) == bm_returnn_features(f) &&
                 bm_returnn_labelled(a) == bm_returnn_labelled(f) &&
-                bm_returnn_classes(a) == bm_returnn_classes(f);
+                (counted || bm_returnn_classes(a) == bm_returnn_classes(f));
 
     for (size_t k = 0; same && k < bm_returnn_classes(a); k++) {
         const char *x = bm_returnn_symbol(a, k), *y = bm_returnn_symbol(f, k);
@@ -156,6 +157,19 @@ static bm_status check_file(const returnn *self, const bm_returnn_file *f,
                    "or other names of classes; pack them as different sets",
                    path, bm_returnn_features(f), bm_returnn_classes(f), first,
                    bm_returnn_features(a), bm_returnn_classes(a));
+}
+
+/* Classes that were counted go up to the largest label of all files. */
+static void share_classes(returnn *self)
+{
+    size_t most = 0;
+
+    for (size_t k = 0; k < self->n_files; k++) {
+        size_t n = bm_returnn_classes(self->files[k]);
+        most = n > most ? n : most;
+    }
+    for (size_t k = 0; k < self->n_files; k++)
+        bm_returnn_raise_classes(self->files[k], most);
 }
 
 static bm_status open_files(returnn *self, const bm_import_source *source,
@@ -176,6 +190,7 @@ static bm_status open_files(returnn *self, const bm_import_source *source,
         if (bm_returnn_sequences(f) > 0 && !bm_returnn_per_frame(f))
             self->per_frame = false;
     }
+    share_classes(self);
     self->labelled = bm_returnn_labelled(self->files[0]);
     self->per_frame = self->per_frame && self->labelled;
     if (self->n == 0)

@@ -171,11 +171,12 @@ typedef struct bm_shard_meta {
 
 #define BM_SHARD_SUFFIX ".bmuf.h5"
 enum { BM_LONGEST_TAG = 255 }; /* bytes of a sequence's name */
+enum { BM_LONGEST_FEATURES_TEXT = 60000 };
 
 /* Creates `directory` if it is missing. Fails with BM_ERR_CONFIG for a store
- * that does not suit the features, with BM_ERR_CREATE if the directory cannot
- * be created or already has shards of this name. Close with
- * bm_shard_writer_close. */
+ * that does not suit the features or a features_text that is too long, with
+ * BM_ERR_CREATE if the directory cannot be created or already has shards of this
+ * name. Close with bm_shard_writer_close. */
 BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const char *directory,
                                           const char *name,
@@ -183,7 +184,8 @@ BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const bm_shard_meta *meta);
 
 /* The same behind shards of an earlier writer with the same arguments: at this
- * place, which follows them. */
+ * place, which follows them. A shard that is there already is replaced once the
+ * new one is complete; of the earlier ones closing removes none. */
 BM_CHECKED bm_status bm_shard_writer_resume(bm_shard_writer **out,
                                             const char *directory,
                                             const char *name,
@@ -226,6 +228,9 @@ BM_CHECKED bm_status bm_shard_part_open(bm_shard_writer **out,
 /* Precondition: there is a sequence. Replaces a file of this name. */
 BM_CHECKED bm_status bm_shard_part_finish(bm_shard_writer *w, bool last,
                                           bm_shard_place *place);
+
+/* Is a file of a directory NAME-00000.bmuf.h5, ..? */
+bool bm_shard_is_named(const char *file, const char *name);
 
 /* The path of a shard of a data set. Fails with BM_ERR_CREATE if it is too
  * long. */

@@ -19,8 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST_META = 60000 };
-
 const bm_option bm_shard_options[] = {
     {"unit_frames", BM_INT, offsetof(bm_shard_settings, unit_frames), "2000", 1,
      1e9, "frames", "a unit ends once it has this many frames"},
@@ -56,13 +54,25 @@ static bm_status check_meta(const bm_shard_settings *settings,
         return BM_FAIL(BM_ERR_CONFIG,
                        "shard.store = u8 is for images only, whose values are "
                        "multiples of 1/255; take f32 or f16");
-    if (strlen(meta->features_text) > LONGEST_META)
+    if (strlen(meta->features_text) > BM_LONGEST_FEATURES_TEXT)
         return BM_FAIL(
-            BM_ERR_ARG,
-            "the description of the features is longer than %d bytes",
-            LONGEST_META);
+            BM_ERR_CONFIG,
+            "the description of the features has %zu bytes, and shards hold "
+            "%d; with the means of features.normalise = global it is too long "
+            "for so many features: take features.normalise = utterance",
+            strlen(meta->features_text), BM_LONGEST_FEATURES_TEXT);
     BM_ASSERT(meta->features > 0 && settings->unit_frames > 0);
     return BM_OK;
+}
+
+bool bm_shard_is_named(const char *file, const char *name)
+{
+    size_t n = strlen(name), length = strlen(file);
+    size_t suffix = strlen(BM_SHARD_SUFFIX);
+
+    return length > n + 1 + suffix && strncmp(file, name, n) == 0 &&
+           file[n] == '-' && bm_ends_with(file, BM_SHARD_SUFFIX) &&
+           strspn(file + n + 1, "0123456789") == length - n - 1 - suffix;
 }
 
 /* Shards of an earlier run would be mixed with those of this one. */
@@ -70,23 +80,16 @@ static bm_status check_directory(const char *directory, const char *name)
 {
     DIR *d = opendir(directory);
     const struct dirent *entry = NULL;
-    size_t n = strlen(name);
     bm_status status = BM_OK;
 
     if (d == NULL)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", directory, strerror(errno));
-    while (status == BM_OK && (entry = readdir(d)) != NULL) {
-        const char *at = entry->d_name;
-        size_t length = strlen(at), suffix = strlen(BM_SHARD_SUFFIX);
-
-        if (length > n + suffix && strncmp(at, name, n) == 0 && at[n] == '-' &&
-            strspn(at + n + 1, "0123456789") == length - n - 1 - suffix &&
-            bm_ends_with(at, BM_SHARD_SUFFIX))
+    while (status == BM_OK && (entry = readdir(d)) != NULL)
+        if (bm_shard_is_named(entry->d_name, name))
             status = BM_FAIL(BM_ERR_CREATE,
                              "%s already has %s; remove its shards or use "
                              "another directory",
-                             directory, at);
-    }
+                             directory, entry->d_name);
     closedir(d);
     return status;
 }
@@ -147,12 +150,14 @@ bm_status bm_shard_writer_resume(bm_shard_writer **out, const char *directory,
                                  const bm_shard_meta *meta,
                                  const bm_shard_place *place)
 {
+    char path[PATH_MAX];
     bm_shard_writer *w = NULL;
 
+    BM_TRY(bm_shard_path(path, directory, name, place->index));
     BM_TRY(bm_shard_part_open(&w, directory, name, settings, meta));
     w->shard_bytes = settings->shard_mb * 1e6;
     w->place = *place;
-    w->kept = place->index;
+    w->kept = place->index + (access(path, F_OK) == 0);
     *out = w;
     return BM_OK;
 }

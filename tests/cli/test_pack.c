@@ -357,11 +357,44 @@ static void test_a_packing_goes_on_only_as_it_began(void **_)
     assert_code(o, 73);
     assert_non_null(strstr(o.err, "normalised in another way"));
     make_short_manifest(true);
-    o = PACK("half", "--resume");
-    assert_code(o, 65);
-    assert_non_null(strstr(o.err, "does not have '"));
+    for (int attempt = 0; attempt < 2; attempt++) {
+        o = PACK("half", "--resume");
+        assert_code(o, 65);
+        assert_non_null(strstr(o.err, "does not have '"));
+        assert_int_equal(files("half", "*.bmuf.h5"), 4);
+    }
     o = PACK("half", "--resume", "--force");
     assert_code(o, 64);
+}
+
+/* Whether the set is complete or was stopped. */
+static void test_a_packing_goes_on_with_shards_of_its_name_alone(void **_)
+{
+    bm_dataset *d = NULL;
+    size_t size[2] = {0};
+    char *vocab[2] = {NULL};
+
+    (void)_;
+    make_short_manifest(false);
+    assert_code(PACK("named", "--force", "--name", "one"), 0);
+    vocab[0] = slurp(in_folder("named/vocab.txt"), &size[0]);
+    for (int pass = 0; pass < 2; pass++) {
+        assert_fails(PACK("named", "--resume", "--name", "two"), 73,
+                     "is no shard of 'two'", "--name");
+        assert_fails(PACK("named", "--resume", "--name", "on"), 73,
+                     "is no shard of 'on'");
+        assert_int_equal(files("named", "*.bmuf.h5"), 6 - pass);
+        vocab[1] = slurp(in_folder("named/vocab.txt"), &size[1]);
+        assert_string_equal(vocab[0], vocab[1]);
+        free(vocab[1]);
+        if (pass == 0)
+            assert_int_equal(unlink(in_folder("named/one-00005.bmuf.h5")), 0);
+    }
+    assert_code(PACK("named", "--resume", "--name", "one"), 0);
+    assert_ok(bm_dataset_open(&d, in_folder("named")));
+    assert_int_equal(d->n, 58);
+    bm_dataset_close(d);
+    free(vocab[0]);
 }
 
 /* All symbols that are unknown are in the first shard. */
@@ -409,7 +442,31 @@ static void test_a_packing_that_fails_keeps_what_was_there(void **_)
                               i, i == 7 || i > 45 ? "bad" : "x");
     write_text("y.jsonl", text);
     assert_fails(PACK("half", "--resume"), 65, "left out 15 of 60");
-    assert_int_equal(files("half", "*.bmuf.h5"), 2); /* the third is the last */
+    assert_int_equal(files("half", "*.bmuf.h5"), 3);
+}
+
+/* Rows 0 to 42 are in the first four shards, and no row behind them can be read:
+ * the fifth would stay as it was, and no shard would be the last one. */
+static void test_a_last_shard_that_can_be_made_no_more_is_a_failure(void **_)
+{
+    char text[60 * 64];
+    size_t n = 0;
+
+    (void)_;
+    make_short_manifest(false);
+    assert_code(PACK("half", "--force"), 0);
+    keep_shards("half", 5);
+    for (int i = 0; i < 60; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"id\": \"%d\", \"feats\": \"%s.mfc\", "
+                              "\"text\": \"ab\"}\n",
+                              i, i == 7 || i == 33 || i >= 42 ? "bad" : "x");
+    write_text("y.jsonl", text);
+    assert_fails(BMUF("pack", "--features", "y.jsonl", "--out", "half", "--set",
+                      "shard.unit_frames=400", "--set", "shard.shard_mb=0.001",
+                      "--max-left-out", "50", "--resume"),
+                 65, "none of the sequences behind the first 40", "--force");
+    assert_int_equal(files("half", "*.bmuf.h5"), 5);
 }
 
 static int prepare(void **state)
@@ -435,8 +492,11 @@ int main(void)
         cmocka_unit_test(
             test_a_complete_set_that_lacks_a_row_is_not_up_to_date),
         cmocka_unit_test(test_a_packing_goes_on_only_as_it_began),
+        cmocka_unit_test(test_a_packing_goes_on_with_shards_of_its_name_alone),
         cmocka_unit_test(test_a_packing_that_goes_on_counts_all_symbols),
         cmocka_unit_test(test_a_packing_that_fails_keeps_what_was_there),
+        cmocka_unit_test(
+            test_a_last_shard_that_can_be_made_no_more_is_a_failure),
     };
 
     return cmocka_run_group_tests_name("pack", tests, prepare, tidy);

@@ -301,6 +301,95 @@ static bool has_shards(const char *directory)
     return access(in_folder(path), F_OK) == 0;
 }
 
+/* ---- what is refused ----------------------------------------------------- */
+
+/* --units is refused with the vocabulary of shards. */
+static void test_units_of_shards_are_not_suggested(void **_)
+{
+    outcome o =
+        BMUF("pack", "--audio", "words.jsonl", "--out", "no", "--vocab", "w");
+
+    (void)_;
+    assert_code(o, 65);
+    assert_says(o.err, "3 of 4 symbols");
+    assert_says(o.err, "give a vocabulary that has them");
+    assert_null(strstr(o.err, "--units"));
+}
+
+static void assert_file(const char *path, const char *text)
+{
+    size_t n = 0;
+    char *bytes = slurp(in_folder(path), &n);
+
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(bytes, text, n);
+    free(bytes);
+}
+
+/* --force replaces it when the shards are complete. */
+static void test_a_vocabulary_of_the_user_is_not_replaced(void **_)
+{
+    static const char own[] = "<blank>\nz\n";
+
+    (void)_;
+    write_tone("short.wav", 100, 1, 8000);
+    list_recordings("short.jsonl", 2, 2);
+    assert_int_equal(mkdir(in_folder("mine"), 0777), 0);
+    write_text("mine/vocab.txt", own);
+    assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "mine"), 73,
+                 "mine/vocab.txt would be replaced", "--force");
+    assert_fails(
+        BMUF("pack", "--audio", "texts.jsonl", "--out", "mine", "--resume"), 73,
+        "mine/vocab.txt would be replaced");
+    assert_fails(
+        BMUF("pack", "--audio", "short.jsonl", "--out", "mine", "--force"), 65,
+        "nothing to pack");
+    assert_file("mine/vocab.txt", own);
+    assert_false(has_shards("mine"));
+    assert_code(
+        BMUF("pack", "--audio", "texts.jsonl", "--out", "mine", "--force"), 0);
+    assert_file("mine/vocab.txt", "<blank>\n<space>\na\nb\n");
+    /* one that is the same stays */
+    assert_int_equal(unlink(in_folder("mine/data-00000.bmuf.h5")), 0);
+    assert_code(BMUF("pack", "--audio", "texts.jsonl", "--out", "mine"), 0);
+}
+
+/* With 20 bytes each, means and scales of 1536 features are 61440 bytes. */
+static void test_means_of_too_many_features_are_refused(void **_)
+{
+    enum { WIDE = 1536 };
+    static unsigned char mfc[4 + 4 * 2 * WIDE] = {0, 0, 2 * WIDE / 256,
+                                                  2 * WIDE % 256};
+
+    (void)_;
+    write_bytes("wide.mfc", mfc, sizeof mfc);
+    write_text("wide.jsonl",
+               "{\"id\": \"a\", \"feats\": \"wide.mfc\", \"text\": \"x\"}\n");
+    assert_fails(BMUF("pack", "--features", "wide.jsonl", "--out", "wide",
+                      "--set", "features.dim=1536", "--set",
+                      "features.normalise=global"),
+                 78,
+                 "features.normalise = global: shards do not hold the means of "
+                 "1536 features",
+                 "normalise = utterance");
+    assert_code(BMUF("pack", "--features", "wide.jsonl", "--out", "wide",
+                     "--set", "features.dim=1536"),
+                0);
+}
+
+static void test_a_name_is_one_in_the_directory(void **_)
+{
+    static const char *const names[] = {"", "../evil", "a/b", ".hidden"};
+
+    (void)_;
+    FOR_EACH (k, names)
+        assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "named",
+                          "--name", names[k]),
+                     64, "pack: --name '", "no '/'");
+    assert_int_not_equal(access(in_folder("evil-00000.bmuf.h5"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("named"), F_OK), 0);
+}
+
 static void test_more_left_out_than_allowed_is_a_failure(void **_)
 {
     static const struct {
@@ -835,6 +924,10 @@ int main(void)
         cmocka_unit_test(test_units_that_contradict_the_shards_are_rejected),
         cmocka_unit_test(test_vocabulary_of_a_text_has_the_given_units),
         cmocka_unit_test(test_a_vocabulary_of_other_units_is_refused),
+        cmocka_unit_test(test_units_of_shards_are_not_suggested),
+        cmocka_unit_test(test_a_vocabulary_of_the_user_is_not_replaced),
+        cmocka_unit_test(test_a_name_is_one_in_the_directory),
+        cmocka_unit_test(test_means_of_too_many_features_are_refused),
         cmocka_unit_test(test_more_left_out_than_allowed_is_a_failure),
         cmocka_unit_test(test_what_is_left_out_is_counted_by_kind),
         cmocka_unit_test(test_a_failing_disk_is_no_left_out_recording),

@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const char clips[] = "clips/";
+
 /* Sorts rows by one of their texts. */
 typedef struct sort_key {
     const char *text;
@@ -164,12 +166,57 @@ bool bm_manifest_is_pipe(const char *path)
     return n > 0 && path[n - 1] == '|';
 }
 
-static bm_status keep_path(bm_manifest *m, const char *path, size_t *at)
+/* A file, or a place in one. */
+static bool is_there(const char *path)
 {
+    bm_place place;
+
+    return access(path, F_OK) == 0 ||
+           (bm_place_parse(&place, path) && access(place.file, F_OK) == 0);
+}
+
+static bool is_in(const bm_manifest *m, const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%.*s%s%s", (int)m->folder, m->path,
+                     folder, name);
+
+    return n > 0 && (size_t)n < sizeof path && is_there(path);
+}
+
+/* Is a path of a table a name in clips/, where Common Voice has its files? The
+ * first file that is there decides. */
+static bool is_clip(bm_manifest *m, const char *path)
+{
+    if (m->table.n == 0 || strchr(path, '/') != NULL)
+        return false;
+    if (!m->beside && !m->clips) {
+        m->beside = is_in(m, "", path);
+        m->clips = !m->beside && is_in(m, clips, path);
+    }
+    return m->clips;
+}
+
+/* Is a path one of the working directory? */
+static bool is_here(bm_manifest *m, const bm_manifest_fields *f)
+{
+    if (!f->where_run)
+        return false;
+    m->folders = "a relative path is looked for in the working directory and "
+                 "then in the folder of the list";
+    return is_there(f->path);
+}
+
+static bm_status keep_path(bm_manifest *m, const bm_manifest_fields *f,
+                           size_t *at)
+{
+    const char *path = f->path;
     size_t rest = 0;
-    bool as_is = path[0] == '/' || bm_manifest_is_pipe(path);
+    bool as_is = path[0] == '/' || bm_manifest_is_pipe(path) || is_here(m, f);
+    bool clip = !as_is && is_clip(m, path);
 
     BM_TRY(keep(m, m->path, as_is ? 0 : m->folder, false, at));
+    BM_TRY(keep(m, clips, clip ? strlen(clips) : 0, false, &rest));
     return keep(m, path, strlen(path), true, &rest);
 }
 
@@ -263,7 +310,7 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     m->texts += e.has_text;
     BM_TRY(keep(m, f->id != NULL ? f->id : none,
                 f->id != NULL ? strlen(f->id) : 0, true, &e.id));
-    BM_TRY(keep_path(m, f->path, &e.path));
+    BM_TRY(keep_path(m, f, &e.path));
     BM_TRY(keep(m, text, strlen(text), true, &e.text));
     BM_TRY(keep(m, speaker, strlen(speaker), true, &e.speaker));
     BM_TRY(keep(m, shape, strlen(shape), true, &e.shape));
@@ -299,6 +346,11 @@ static bm_status keep_id(bm_manifest *m, char *id, size_t *at)
     return bm_manifest_keep(m, id, at);
 }
 
+static bool is_excerpt(const bm_manifest_entry *e)
+{
+    return e->start > 0 || e->duration > 0;
+}
+
 /* The id of a row without one: the name of its file without the ending, of an
  * excerpt with its start in milliseconds; `whole`: the path in place of the
  * name. */
@@ -316,7 +368,7 @@ static bm_status make_id(bm_manifest *m, bm_manifest_entry *e, bool whole)
     dot = strrchr(path, '.');
     if (dot == NULL || dot == path || strchr(dot, '/') != NULL)
         dot = path + strlen(path);
-    if (e->start > 0 || e->duration > 0)
+    if (is_excerpt(e))
         snprintf(start, sizeof start, "-%07.0f", 1000 * e->start);
     n = snprintf(id, sizeof id, "%.*s%s", (int)(dot - path), path, start);
     if (n < 0 || (size_t)n >= sizeof id) {
@@ -416,44 +468,117 @@ static void report_duplicate(bm_manifest *m, const bm_manifest_entry *first,
                  file, first->line);
 }
 
-/* *found: two rows have one id. `silent`: that is no fault. */
-static bm_status find_duplicates(bm_manifest *m, bool silent, bool *found)
+bm_status bm_manifest_check_ids(bm_manifest *m)
 {
     sort_key *keys = NULL;
 
-    *found = false;
     BM_TRY(sort(m, offsetof(bm_manifest_entry, id), &keys));
-    for (size_t i = 1; i < m->n; i++) {
-        if (strcmp(keys[i].text, keys[i - 1].text) != 0)
-            continue;
-        *found = true;
-        if (!silent)
+    for (size_t i = 1; i < m->n; i++)
+        if (strcmp(keys[i].text, keys[i - 1].text) == 0)
             report_duplicate(m, &m->entries[keys[i - 1].row],
                              &m->entries[keys[i].row]);
+    free(keys);
+    return BM_OK;
+}
+
+/* Excerpts without an id that begin together. */
+static bool begin_together(const bm_manifest *m, const bm_manifest_entry *a,
+                           const bm_manifest_entry *b)
+{
+    return a->made && b->made && is_excerpt(a) && is_excerpt(b) &&
+           strcmp(m->text + a->path, m->text + b->path) == 0;
+}
+
+/* *twice: two rows have one id, and not because they begin together. */
+static bm_status find_duplicates(bm_manifest *m, bool *twice)
+{
+    sort_key *keys = NULL;
+
+    *twice = false;
+    BM_TRY(sort(m, offsetof(bm_manifest_entry, id), &keys));
+    for (size_t i = 1; i < m->n; i++)
+        if (strcmp(keys[i].text, keys[i - 1].text) == 0 &&
+            !begin_together(m, &m->entries[keys[i - 1].row],
+                            &m->entries[keys[i].row]))
+            *twice = true;
+    free(keys);
+    return BM_OK;
+}
+
+/* *out [n] <- the place of each row among those with its id, from 1; 0: it is
+ * the only one. free(*out). */
+static bm_status count_ids(const bm_manifest *m, size_t **out)
+{
+    size_t *place = calloc(m->n + 1, sizeof *place);
+    sort_key *keys = NULL;
+
+    if (place == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the ids of %s", m->path);
+    *out = place;
+    BM_TRY(sort(m, offsetof(bm_manifest_entry, id), &keys));
+    for (size_t i = 1; i < m->n; i++) {
+        size_t *before = &place[keys[i - 1].row];
+
+        if (strcmp(keys[i].text, keys[i - 1].text) != 0)
+            continue;
+        *before = *before > 0 ? *before : 1;
+        place[keys[i].row] = *before + 1;
     }
     free(keys);
     return BM_OK;
 }
 
-bm_status bm_manifest_check_ids(bm_manifest *m)
+/* Appends a number to the id of a row, if there is room: else it stays one that
+ * occurs twice. */
+static bm_status append_number(bm_manifest *m, bm_manifest_entry *e,
+                               const char *format, double number)
 {
-    bool found = false;
+    char id[BM_LONGEST_TAG + 1], text[32];
+    int n = 0;
 
-    return find_duplicates(m, false, &found);
+    snprintf(text, sizeof text, format, number);
+    n = snprintf(id, sizeof id, "%s%s", m->text + e->id, text);
+    return n > 0 && (size_t)n < sizeof id ? keep_id(m, id, &e->id) : BM_OK;
+}
+
+/* Appends to ids that were made of excerpts and occur twice the end in
+ * milliseconds or, `count`, from the second on a number. */
+static bm_status tell_apart(bm_manifest *m, bool count)
+{
+    size_t *place = NULL;
+    bm_status status = count_ids(m, &place);
+
+    for (size_t i = 0; i < m->n && status == BM_OK; i++) {
+        bm_manifest_entry *e = &m->entries[i];
+
+        if (place[i] == 0 || !e->made || !is_excerpt(e))
+            continue;
+        if (count && place[i] > 1)
+            status = append_number(m, e, "-%.0f", (double)place[i]);
+        else if (!count && e->duration > 0)
+            status =
+                append_number(m, e, "-%07.0f", 1000 * (e->start + e->duration));
+    }
+    free(place);
+    return status;
 }
 
 /* Makes the ids that are missing: of names or, if two files have one name, of
- * paths. Lines of pages get the folder then. */
+ * paths. Lines of pages get the folder then. Excerpts that begin together get
+ * their ends. */
 static bm_status complete_ids(bm_manifest *m)
 {
     bool made = false, twice = false;
 
     BM_TRY(make_ids(m, false, &made));
-    BM_TRY(find_duplicates(m, made, &twice));
-    if (!made || !twice)
-        return BM_OK;
-    BM_TRY(make_ids(m, true, &made));
-    return find_duplicates(m, false, &twice);
+    if (!made)
+        return bm_manifest_check_ids(m);
+    BM_TRY(find_duplicates(m, &twice));
+    if (twice)
+        BM_TRY(make_ids(m, true, &made));
+    BM_TRY(tell_apart(m, false));
+    BM_TRY(tell_apart(m, true));
+    return bm_manifest_check_ids(m);
 }
 
 static bm_status number_speakers(bm_manifest *m)

@@ -132,6 +132,13 @@ static void check_object(bm_manifest *m, size_t line,
         report_missing(m, line, spelled);
 }
 
+/* A row of WeNet's, whose paths are relative to where it runs. */
+static bool is_of_wenet(const bool chosen[])
+{
+    return chosen[bm_manifest_find_name("key")] &&
+           chosen[bm_manifest_find_name("wav")];
+}
+
 static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 {
     const char *spelled[BM_MANIFEST_NAMES] = {NULL};
@@ -147,6 +154,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
         if (chosen[k])
             set_field(m, line, &bm_manifest_names[k], spelled[k],
                       json_object_get(object, spelled[k]), &numbers[k], &f);
+    f.where_run = is_of_wenet(chosen);
     return m->faults.n > before ? BM_OK : bm_manifest_add(m, line, &f);
 }
 
@@ -276,6 +284,7 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     if (f.id == NULL)
         bm_manifest_fault(m, line, "\"id\" is missing");
     f.path = source_of_cut(m, line, object, &pipe);
+    f.where_run = true;
     f.start = seconds_of(m, line, json_object_get(object, "start"), "start", 0);
     f.duration = seconds_of(m, line, json_object_get(object, "duration"),
                             "duration", BM_LEAST_SECONDS);

@@ -43,6 +43,8 @@ typedef struct bm_manifest_fields {
     double start, duration; /* seconds; duration 0: up to the end */
     double end;             /* in place of a duration; 0: none */
     long channel;           /* of the recording, from 1; 0: not said */
+    bool where_run; /* the path is relative to the working directory or, if
+                       there is no such file, to the folder of the list */
 } bm_manifest_fields;
 
 /* What a column of a table or a key of JSON may be called. */
@@ -71,11 +73,13 @@ struct bm_manifest {
     const char *source; /* what was asked for: `path`, or the directory that has
                             it, borrowed while it is read */
     const char
-        *folders;     /* what to do if no file is where its path says; static,
+        *folders;       /* what to do if no file is where its path says; static,
                             "": nothing is known */
-    const char *kind; /* the key of the files */
-    bool pipes;       /* commands are allowed */
-    size_t folder;    /* length of the path's directory, with the slash */
+    const char *kind;   /* the key of the files */
+    bool pipes;         /* commands are allowed */
+    size_t folder;      /* length of the path's directory, with the slash */
+    bool beside, clips; /* where the first file of a table that was found is: in
+                           that directory, in its clips/ */
     bm_manifest_unknown unknown[BM_MOST_UNKNOWN];
     size_t n_unknown;
     bm_manifest_entry *entries;

@@ -2,6 +2,8 @@
 
 #include "core/file_kind.h"
 #include "core/finite.h"
+#include "core/log.h"
+#include "core/words.h"
 #include "io/import/returnn/returnn_texts.h"
 #include "io/shard/shard.h"
 
@@ -9,7 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEYS = 64, LONGEST_KEY = 100, MOST_CLASSES = 1 << 24 };
+enum {
+    MOST_KEYS = 64,
+    LONGEST_KEY = 100,
+    MOST_CLASSES = 1 << 24,
+    LABELS_AT_A_TIME = 1 << 16
+};
 
 typedef struct key_list {
     char name[MOST_KEYS][LONGEST_KEY + 1]; /* sorted */
@@ -28,8 +35,8 @@ struct bm_returnn_file {
     uint64_t *frames, *labels; /* [n + 1]: where sequences begin */
     char **tags, **symbols;
     bm_h5_array inputs, targets;
-    bool has_targets;
-    int32_t *row; /* [room]: labels of a sequence */
+    bool has_targets, counted; /* counted: `classes`, by the largest label */
+    int32_t *row;              /* [room]: labels of a sequence */
     size_t room;
 };
 
@@ -235,6 +242,15 @@ static bm_status open_inputs(bm_returnn_file *f)
     return BM_OK;
 }
 
+/* ---- classes ------------------------------------------------------------- */
+
+/* SimpleHDFWriter writes one name, "dummy-label", if it was given none. */
+static bool is_named(const bm_returnn_file *f)
+{
+    return f->n_symbols > 1 ||
+           (f->n_symbols == 1 && strcmp(f->symbols[0], "dummy-label") != 0);
+}
+
 /* The number of classes by the attribute of the target: a number, or a pair whose
  * second number is 1. */
 static bm_status read_size(bm_returnn_file *f, const char *key)
@@ -258,6 +274,57 @@ static bm_status read_size(bm_returnn_file *f, const char *key)
     return BM_OK;
 }
 
+/* The largest label; -1: there are none. */
+static bm_status find_largest(const bm_returnn_file *f, int32_t *out)
+{
+    uint64_t labels = f->targets.dim[0];
+    int32_t *row = malloc(LABELS_AT_A_TIME * sizeof *row), largest = -1;
+    bm_status status = BM_OK;
+
+    if (row == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the labels of %s",
+                       f->path);
+    for (uint64_t first = 0; first < labels && status == BM_OK;
+         first += LABELS_AT_A_TIME) {
+        uint64_t n = labels - first < LABELS_AT_A_TIME ? labels - first
+                                                       : LABELS_AT_A_TIME;
+
+        status =
+            bm_h5_rows_as(&f->h5, &f->targets, first, n, H5T_NATIVE_INT32, row);
+        for (uint64_t k = 0; k < n && status == BM_OK; k++)
+            largest = row[k] > largest ? row[k] : largest;
+    }
+    free(row);
+    *out = largest;
+    return status;
+}
+
+/* SimpleHDFWriter writes a size of 1 for a target of which it was not told the
+ * type. */
+static bm_status count_classes(bm_returnn_file *f, const char *key)
+{
+    int32_t largest = -1;
+
+    if (is_named(f) || f->classes > 1)
+        return BM_OK;
+    BM_TRY(find_largest(f, &largest));
+    if (largest >= MOST_CLASSES)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: the targets '%s' have a label %d, but classes are "
+                       "0 to %d at most; choose other targets with "
+                       "features.target",
+                       f->path, key, (int)largest, MOST_CLASSES - 1);
+    f->counted = true;
+    f->classes = largest < 0 ? 1 : (size_t)largest + 1;
+    bm_log(BM_NOTE,
+           "%s: the targets '%s' have neither names nor a number of classes; "
+           "%s, by the largest label",
+           f->path, key, bm_count_noun((long long)f->classes, "class").text);
+    return BM_OK;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
 static bm_status open_targets(bm_returnn_file *f)
 {
     const char *key = f->key < f->keys.n ? f->keys.name[f->key] : NULL;
@@ -278,7 +345,8 @@ static bm_status open_targets(bm_returnn_file *f)
                        "%s: the targets '%s' are not sparse: they should be "
                        "classes, one number a label",
                        f->path, key);
-    return read_size(f, key);
+    BM_TRY(read_size(f, key));
+    return count_classes(f, key);
 }
 
 /* What bm_h5_open would take for a damaged shard. An HDF5 file may begin with
@@ -382,13 +450,6 @@ const char *bm_returnn_tag(const bm_returnn_file *f, size_t sequence)
     return f->tags[sequence];
 }
 
-/* SimpleHDFWriter writes one name, "dummy-label", if it was given none. */
-static bool is_named(const bm_returnn_file *f)
-{
-    return f->n_symbols > 1 ||
-           (f->n_symbols == 1 && strcmp(f->symbols[0], "dummy-label") != 0);
-}
-
 const char *bm_returnn_symbol(const bm_returnn_file *f, size_t class)
 {
     return is_named(f) && class < f->n_symbols ? f->symbols[class] : NULL;
@@ -397,6 +458,17 @@ const char *bm_returnn_symbol(const bm_returnn_file *f, size_t class)
 size_t bm_returnn_classes(const bm_returnn_file *f)
 {
     return is_named(f) ? f->n_symbols : f->classes;
+}
+
+bool bm_returnn_counted(const bm_returnn_file *f)
+{
+    return f->counted;
+}
+
+void bm_returnn_raise_classes(bm_returnn_file *f, size_t n)
+{
+    if (f->counted)
+        f->classes = n;
 }
 
 bm_status bm_returnn_frames(bm_returnn_file *f, size_t sequence, bm_frames *x,
@@ -463,7 +535,9 @@ bm_status bm_returnn_labels(bm_returnn_file *f, size_t sequence,
     for (size_t i = 0; i < *n; i++)
         if (f->row[i] < 0 || (size_t)f->row[i] >= classes) {
             bm_problem_set(problem, "a label that is no class",
-                           "%s: label %zu is %d, but classes are 0 to %zu",
+                           "%s: label %zu is %d, but classes are 0 to %zu; "
+                           "mend the label, or write the file with all "
+                           "classes",
                            f->path, i, (int)f->row[i], classes - 1);
             return BM_OK;
         }

@@ -39,8 +39,13 @@ bool bm_returnn_per_frame(const bm_returnn_file *f);
  * Borrowed. */
 const char *bm_returnn_tag(const bm_returnn_file *f, size_t sequence);
 const char *bm_returnn_symbol(const bm_returnn_file *f, size_t class);
-/* The number of classes: of symbols, or by the attribute of the target. */
+/* The number of classes: of symbols, by the attribute of the target or, where
+ * that is missing or 1, by the largest label. */
 size_t bm_returnn_classes(const bm_returnn_file *f);
+/* Whether they were counted by the largest label; if so, there are n of them, as
+ * in another file of the set. */
+bool bm_returnn_counted(const bm_returnn_file *f);
+void bm_returnn_raise_classes(bm_returnn_file *f, size_t n);
 
 /* Reads the frames of a sequence; its labels, borrowed until the next call. A
  * sequence that is empty, or has a number that is not finite or a label that is

@@ -5,9 +5,12 @@
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 static void test_a_manifest_has_one_row_per_line(void **state)
@@ -403,6 +406,96 @@ static void test_ids_are_made_of_names_of_files(void **state)
     bm_manifest_free(m);
 }
 
+/* The ids of the rows must be these, one after the other. */
+static void assert_ids(const char *text, const char *const *ids, size_t n)
+{
+    bm_manifest *m = NULL;
+
+    write_text("m.jsonl", text);
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
+    assert_int_equal(bm_manifest_size(m), n);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(bm_manifest_at(m, i).id, ids[i]);
+    bm_manifest_free(m);
+}
+
+#define EXCERPT(file, start, duration)                                         \
+    "{\"audio_filepath\": \"" file "\", \"offset\": " start                    \
+    ", \"duration\": " duration "}\n"
+
+/* As of NeMo's manifests with speakers who overlap. */
+static void test_excerpts_that_begin_together_get_their_ends(void **state)
+{
+    static const char *const ends[] = {"a-0000100-0001600", "a-0000100-0002100",
+                                       "a-0002000"};
+    static const char *const same[] = {
+        "a-0000100-0001600", "a-0000100-0001600-2", "a-0000100-0001600-3"};
+    static const char *const folders[] = {
+        "s1-a-0000100-0001600", "s1-a-0000100-0002100", "s2-a-0000100"};
+    bm_manifest *m = NULL;
+
+    (void)state;
+    assert_ids(EXCERPT("s/a.wav", "0.1", "1.5") EXCERPT("s/a.wav", "0.1", "2")
+                   EXCERPT("s/a.wav", "2", "1"),
+               ends, 3);
+    assert_ids(EXCERPT("a.wav", "0.1", "1.5") EXCERPT("a.wav", "0.1", "1.5")
+                   EXCERPT("a.wav", "0.1", "1.5"),
+               same, 3);
+    assert_ids(EXCERPT("s1/a.wav", "0.1", "1.5") EXCERPT("s1/a.wav", "0.1", "2")
+                   EXCERPT("s2/a.wav", "0.1", "3"),
+               folders, 3);
+    write_text("m.jsonl", "{\"audio_filepath\": \"a.wav\"}\n"
+                          "{\"audio_filepath\": \"a.wav\"}\n");
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false),
+        BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(),
+                           "m.jsonl:2: duplicate id \"a\", also on line 1"));
+}
+
+/* What needed no more keeps its id: excerpts of two files of one name, which end
+ * at different times, have only the path. */
+static void test_ids_of_two_folders_have_no_ends(void **state)
+{
+    static const char *const ids[] = {"s1-a-0000100", "s2-a-0000100"};
+
+    (void)state;
+    assert_ids(EXCERPT("s1/a.wav", "0.1", "1.5")
+                   EXCERPT("s2/a.wav", "0.1", "2"),
+               ids, 2);
+}
+
+/* The path of the first row. */
+static void assert_path(const char *manifest, const char *path)
+{
+    bm_manifest *m = NULL;
+
+    assert_ok(bm_manifest_read(&m, in_folder(manifest), "audio", 0, false));
+    assert_string_equal(bm_manifest_at(m, 0).path, path);
+    bm_manifest_free(m);
+}
+
+static void test_common_voice_has_its_files_in_clips(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("clips"), 0777), 0);
+    write_text("clips/c1.mp3", "");
+    write_text("clips/c2.mp3", "");
+    write_text("clips/a.wav", "");
+    write_text("cv.tsv", "client_id\tpath\tsentence\n"
+                         "x\tc1.mp3\tone\nx\tc2.mp3\ttwo\n");
+    assert_ok(bm_manifest_read(&m, in_folder("cv.tsv"), "audio", 0, false));
+    assert_row(m, 0, "c1", "one", "x", 0, 0);
+    assert_string_equal(bm_manifest_at(m, 0).path, in_folder("clips/c1.mp3"));
+    assert_string_equal(bm_manifest_at(m, 1).path, in_folder("clips/c2.mp3"));
+    bm_manifest_free(m);
+    write_text("a.wav", ""); /* what is beside the table comes first */
+    write_text("cv.tsv", "path\tsentence\na.wav\tone\n");
+    assert_path("cv.tsv", in_folder("a.wav"));
+}
+
 #define CUT(more, source)                                                      \
     "{\"id\": \"c1\", \"start\": 0.5, \"duration\": 2, \"channel\": 0, " more  \
     "\"supervisions\": [{\"text\": \"one\", \"speaker\": \"ann\"}, "           \
@@ -451,6 +544,42 @@ static void test_lists_of_wenet_are_manifests(void **state)
         BM_ERR_FORMAT);
     assert_non_null(strstr(bm_last_error(), "data.list:1: both \"id\" and "
                                             "\"key\"; give only one"));
+}
+
+/* Both programs open paths where they run; a list with its files beside it is
+ * read, too. */
+static void
+test_paths_of_lhotse_and_wenet_are_of_the_working_directory(void **state)
+{
+    static const char *const lists[] = {
+        CUT("", "{\"type\": \"file\", \"source\": \"wavs/b.wav\"}"),
+        "{\"key\": \"w1\", \"wav\": \"wavs/b.wav\", \"txt\": \"one\"}\n"};
+    char here[PATH_MAX];
+    bm_manifest *m = NULL;
+
+    (void)state;
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(mkdir(in_folder("run"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("run/wavs"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("wavs"), 0777), 0);
+    write_text("wavs/b.wav", "");
+    assert_int_equal(chdir(in_folder("run")), 0);
+    FOR_EACH (k, lists) {
+        write_text("m.jsonl", lists[k]);
+        assert_path("m.jsonl", in_folder("wavs/b.wav"));
+        write_text("run/wavs/b.wav", "");
+        assert_path("m.jsonl", "wavs/b.wav");
+        assert_int_equal(unlink(in_folder("run/wavs/b.wav")), 0);
+    }
+    write_text("m.jsonl", "{\"key\": \"w1\", \"wav\": \"no/b.wav\"}\n"
+                          "{\"key\": \"w2\", \"wav\": \"no/c.wav\"}\n");
+    assert_int_equal(
+        bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false),
+        BM_ERR_MISSING);
+    assert_non_null(strstr(bm_last_error(),
+                           "in the working directory and then in the folder "
+                           "of the list"));
+    assert_int_equal(chdir(here), 0);
 }
 
 static void test_faults_of_other_formats_name_the_line(void **state)
@@ -512,8 +641,13 @@ int main(void)
         cmocka_unit_test(test_a_header_without_files_names_its_columns),
         cmocka_unit_test(test_manifests_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_ids_are_made_of_names_of_files),
+        cmocka_unit_test(test_excerpts_that_begin_together_get_their_ends),
+        cmocka_unit_test(test_ids_of_two_folders_have_no_ends),
+        cmocka_unit_test(test_common_voice_has_its_files_in_clips),
         cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),
         cmocka_unit_test(test_lists_of_wenet_are_manifests),
+        cmocka_unit_test(
+            test_paths_of_lhotse_and_wenet_are_of_the_working_directory),
         cmocka_unit_test(test_faults_of_other_formats_name_the_line),
     };
 

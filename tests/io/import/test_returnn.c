@@ -301,6 +301,59 @@ static void test_one_of_several_targets_is_chosen(void **state)
     bm_importer_close(i);
 }
 
+/* As SimpleHDFWriter.insert_batch writes `extra` without `extra_type`: [1, 1]
+ * and a dummy name; and without the attribute. */
+static void test_classes_without_a_number_go_to_the_largest_label(void **state)
+{
+    layout l = {.simple = true,
+                .key = "classes",
+                .first = 5,
+                .n_labels = {2, 3},
+                .tags = {"s1", "s2"}};
+    bm_importer *i = NULL;
+
+    (void)state;
+    for (l.classes = 0; l.classes <= 1; l.classes++) {
+        assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+        assert_int_equal(bm_vocab_size(i->vocab), 7); /* 0 to 5, the blank */
+        assert_item(i, "s1", 3, 0, (const int32_t[]){6, 2}, 2);
+        assert_item(i, "s2", 2, 6, (const int32_t[]){3, 1, 2}, 3);
+        bm_importer_close(i);
+    }
+    l.classes = 0;
+    l.first = 1 << 30;
+    assert_int_equal(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL),
+                     BM_ERR_FORMAT);
+    assert_non_null(
+        strstr(bm_last_error(), "'classes' have a label 1073741824"));
+}
+
+/* The first file has labels 0 to 2, the second 0 to 5. */
+static void test_classes_without_a_number_are_those_of_all_files(void **state)
+{
+    layout one = {.simple = true,
+                  .key = "classes",
+                  .classes = 1,
+                  .n_labels = {2, 3},
+                  .tags = {"s1", "s2"}};
+    layout two = one;
+    const char *more[1];
+    bm_importer *i = NULL;
+
+    (void)state;
+    two.first = 5;
+    two.tags[0] = "s3";
+    two.tags[1] = "s4";
+    more[0] = write_file("two.hdf", &two);
+    assert_ok(open_file(&i, write_file("one.hdf", &one), more, 1, NULL));
+    assert_int_equal(bm_vocab_size(i->vocab), 7); /* 0 to 5, the blank */
+    assert_item(i, "s1", 3, 0, (const int32_t[]){1, 2}, 2);
+    assert_item(i, "s2", 2, 6, (const int32_t[]){3, 1, 2}, 3);
+    assert_item(i, "s3", 3, 0, (const int32_t[]){6, 2}, 2);
+    assert_item(i, "s4", 2, 6, (const int32_t[]){3, 1, 2}, 3);
+    bm_importer_close(i);
+}
+
 static void test_faults_of_files_name_what_is_wrong(void **state)
 {
 #define GOOD                                                                   \
@@ -333,7 +386,8 @@ static void test_faults_of_files_name_what_is_wrong(void **state)
     }
     assert_ok(open_file(&i, write_file("f.hdf", &bad), NULL, 0, NULL));
     assert_non_null(strstr(next_item(i).problem->text,
-                           "label 0 is 7, but classes are 0 to 2"));
+                           "label 0 is 7, but classes are 0 to 2; mend the "
+                           "label, or write the file with all classes"));
     bm_importer_close(i);
     assert_int_equal(open_file(&i, in_folder("none.hdf"), NULL, 0, NULL),
                      BM_ERR_MISSING);
@@ -421,6 +475,8 @@ int main(void)
         cmocka_unit_test(test_classes_of_frames_keep_their_numbers),
         cmocka_unit_test(test_a_blank_among_the_classes_is_the_blank),
         cmocka_unit_test(test_one_of_several_targets_is_chosen),
+        cmocka_unit_test(test_classes_without_a_number_go_to_the_largest_label),
+        cmocka_unit_test(test_classes_without_a_number_are_those_of_all_files),
         cmocka_unit_test(test_faults_of_files_name_what_is_wrong),
         cmocka_unit_test(test_files_of_other_kinds_are_refused),
         cmocka_unit_test(test_damaged_files_never_crash),

@@ -540,6 +540,27 @@ static void test_existing_shards_are_not_mixed_with_new_ones(void **_)
     corpus_remove(directory);
 }
 
+/* HDF5 has attributes of 64 KiB at most. */
+static void test_a_description_that_is_too_long_is_refused(void **_)
+{
+    char *directory = corpus_directory(), text[60002];
+    corpus c = corpus_make(directory, "set", 0);
+    bm_shard_writer *w = NULL;
+
+    (void)_;
+    memset(text, 'x', sizeof text);
+    text[60001] = '\0';
+    c.meta.features_text = text;
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "set", &c.settings, &c.meta),
+        BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "has 60001 bytes"));
+    assert_non_null(
+        strstr(bm_last_error(), "take features.normalise = utterance"));
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
 /* A limit on file sizes simulates a full disk. */
 static int write_on_full_disk(const corpus *c, rlim_t most)
 {
@@ -721,6 +742,7 @@ int main(void)
         cmocka_unit_test(test_parts_of_units_hold_the_same_sequences),
         cmocka_unit_test(test_a_writer_that_has_not_finished_leaves_nothing),
         cmocka_unit_test(test_existing_shards_are_not_mixed_with_new_ones),
+        cmocka_unit_test(test_a_description_that_is_too_long_is_refused),
         cmocka_unit_test(test_a_full_disk_leaves_no_shard),
         cmocka_unit_test(test_all_shards_that_differ_are_reported),
         cmocka_unit_test(test_missing_data_are_missing_input),
