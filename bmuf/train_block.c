@@ -157,6 +157,16 @@ static void begin_share(bm_trainer *t, int worker)
     note_exchange(t, span);
 }
 
+/* Workers hosted here, from this one on, that have a share; at least 1. */
+static int shares_left(const bm_trainer *t, int worker)
+{
+    int n = 0;
+
+    for (int k = worker; k < t->last; k++)
+        n += t->task.steps(t->task.self, k) > 0;
+    return n > 0 ? n : 1;
+}
+
 /* When the worker's time runs out, of a rank's that ends at `end`; INFINITY:
  * never. */
 static double deadline(const bm_trainer *t, int worker, double end)
@@ -166,7 +176,7 @@ static double deadline(const bm_trainer *t, int worker, double end)
     if (t->block.seconds == 0)
         return INFINITY;
     now = bm_clock();
-    return now + (end - now) / (t->last - worker);
+    return now + (end - now) / shares_left(t, worker);
 }
 
 /* Waits for what a device has queued: its time counts, too. */

@@ -31,14 +31,16 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
     BM_TRY(open_strategy(t));
     if (t->strategy->max_states > t->most_states)
         t->most_states = t->strategy->max_states;
-    BM_TRY(bm_local_state_open(&t->local_state, t->config, t->strategy,
-                               t->first, t->last));
+    BM_TRY(bm_comm_agree(t->comm,
+                         bm_local_state_open(&t->local_state, t->config,
+                                             t->strategy, t->first, t->last)));
     if (t->strategy->ops->per == BM_EVENT)
         BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
                               t->local_state, &t->task, t->first, t->last));
     if (t->set.ema == 0)
         return BM_OK;
-    return bm_ema_open(&t->ema, t->strategy, t->set.ema);
+    return bm_comm_agree(t->comm,
+                         bm_ema_open(&t->ema, t->strategy, t->set.ema));
 }
 
 void bm_trainer_close_phase(bm_trainer *t)

@@ -15,6 +15,7 @@
 /*
  * A condition is one or several of these, joined by " or ":
  *
+ *     section.key                the setting is given
  *     section.key = word,word    the setting has one of these values
  *     section.key != word
  *     section.key > 0
@@ -33,11 +34,10 @@ static const struct condition {
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
      "train.checkpoint_every train.checkpoint_copies train.keep "
-     "train.keep_every train.keep_best train.ema "
-     "train.label_smoothing train.init train.from "
-     "train.freeze "
-     "train.rates",
+     "train.keep_every train.ema train.label_smoothing train.init train.from "
+     "train.freeze train.rates",
      ""},
+    {"train.keep_best", "data.dev"},
     {"job.workers job.sum job.coordinator job.seed job.threads job.bind "
      "job.device job.precision job.exchange job.trace job.tensorboard "
      "job.metrics job.start_limit job.hang_limit job.hang_factor",
@@ -184,9 +184,11 @@ static bool holds(const bm_config *config, judge *named, const char *term,
     text[length] = '\0';
     words =
         sscanf(text, "%31[^.].%31s %7s %79s", section, key, relation, right);
-    BM_ASSERT(words == 4);
+    BM_ASSERT(words == 4 || words == 2);
     value = value_of(config, section, key);
-    if (strcmp(relation, ">") == 0)
+    if (words == 2)
+        yes = value[0] != '\0';
+    else if (strcmp(relation, ">") == 0)
         yes = strtod(value, NULL) > strtod(right, NULL);
     else if (strcmp(relation, "!=") == 0)
         yes = strcmp(value, right) != 0;

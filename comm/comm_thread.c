@@ -7,6 +7,7 @@
  */
 #include "comm/comm_thread.h"
 
+#include "comm/agreed_alloc.h"
 #include "core/span.h"
 
 #include <pthread.h>
@@ -87,11 +88,12 @@ static bm_status start(bm_comm_thread *t)
 
 bm_status bm_comm_thread_open(bm_comm_thread **out, bm_comm *comm)
 {
-    bm_comm_thread *t = calloc(1, sizeof *t);
+    void *memory = NULL;
+    bm_comm_thread *t = NULL;
     bm_status status = BM_OK;
 
-    if (t == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a thread");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *t, &memory));
+    t = memory;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);
     BM_TRY_DONE(bm_comm_twin(&t->comm, comm));

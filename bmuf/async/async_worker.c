@@ -10,8 +10,8 @@ struct bm_async_workers {
     bm_params *params;           /* borrowed */
     bm_local_state *local_state; /* borrowed; of the workers' own updates */
     bm_task task;
-    bm_server_policy policy;
-    int first, last;     /* [first, last) */
+    const bm_server_policy *policy; /* borrowed; the strategy's */
+    int first, last;                /* [first, last) */
     bm_sgd *plain;       /* BM_GRADIENT with periods, see open_plain; or NULL */
     float *saved;        /* [n]: W, while a worker trains */
     bm_async_worker *of; /* [last - first] */
@@ -29,7 +29,7 @@ static void copy(const bm_async_workers *g, const float *from, float *to)
 
 static bool own_updates(const bm_async_workers *g)
 {
-    return g->policy.push != BM_GRADIENT;
+    return g->policy->push != BM_GRADIENT;
 }
 
 /* The plain SGD by which workers that push gradients move between fetches. */
@@ -37,7 +37,7 @@ static bm_status open_plain(bm_async_workers *g, const bm_config *config)
 {
     bm_sgd_settings set = {0};
 
-    if (own_updates(g) || g->policy.fetch_every == 1)
+    if (own_updates(g) || g->policy->fetch_every == 1)
         return BM_OK;
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
     set.update = "momentum";
@@ -75,7 +75,7 @@ bm_status bm_async_workers_open(bm_async_workers **out, const bm_config *config,
     g->params = strategy->params;
     g->local_state = local_state;
     g->task = *task;
-    g->policy = strategy->traits.server_policy;
+    g->policy = &strategy->traits.server_policy;
     g->first = first;
     g->last = last;
     BM_TRY_DONE(open_vectors(g));
@@ -107,7 +107,7 @@ void bm_async_workers_begin(bm_async_workers *g)
         bm_async_worker *own = bm_async_workers_of(g, k);
 
         *own = (bm_async_worker){.w = own->w, .push = own->push};
-        if (g->policy.push != BM_ELASTIC)
+        if (g->policy->push != BM_ELASTIC)
             bm_async_workers_fetch(g, k);
         if (own_updates(g))
             (void)bm_local_state_begin(g->local_state, k);
@@ -205,7 +205,7 @@ void bm_async_workers_elastic_push(bm_async_workers *g, int worker)
 {
     bm_params *p = g->params;
     bm_async_worker *own = bm_async_workers_of(g, worker);
-    float alpha = (float)g->policy.alpha;
+    float alpha = (float)g->policy->alpha;
 
     bm_axpby(p->be, p->n, alpha, own->w, 0, own->push);
     bm_axpby(p->be, p->n, -alpha, p->w, 1, own->push);
@@ -235,7 +235,7 @@ size_t bm_async_workers_state(bm_async_workers *g, bm_state *out)
     const bm_params *p = g->params;
     size_t n = 0;
 
-    for (int k = g->first; g->policy.push == BM_ELASTIC && k < g->last; k++) {
+    for (int k = g->first; g->policy->push == BM_ELASTIC && k < g->last; k++) {
         out[n] =
             (bm_state){"", p->be, bm_async_workers_of(g, k)->w, 0, p->n, p->n};
         snprintf(out[n].name, sizeof out[n].name, "worker.%d", k);

@@ -3,6 +3,7 @@
 #include "bmuf/async/realtime.h"
 #include "bmuf/async/service.h"
 #include "bmuf/async/virtual_clock.h"
+#include "comm/agreed_alloc.h"
 #include "core/span.h"
 
 #include <stdlib.h>
@@ -20,8 +21,8 @@ struct bm_events {
     bm_strategy *strategy;       /* borrowed; params->w is W */
     bm_local_state *local_state; /* borrowed */
     bm_task task;
-    bm_server_policy policy;
-    int workers, first, last; /* hosted here: [first, last) */
+    const bm_server_policy *policy; /* borrowed; the strategy's */
+    int workers, first, last;       /* hosted here: [first, last) */
     bm_async_workers *async_workers;
     bm_virtual_clock *clock; /* NULL: clock.kind = real */
     bm_realtime *realtime;   /* NULL: clock.kind = virtual */
@@ -53,6 +54,7 @@ static bm_status open_lists(bm_events *e)
     return BM_OK;
 }
 
+/* Collective. */
 static bm_status open_clock(bm_events *e, const bm_config *config)
 {
     bm_clock_settings set = {0};
@@ -61,8 +63,9 @@ static bm_status open_clock(bm_events *e, const bm_config *config)
     if (bm_clock_is_real(&set))
         return bm_realtime_open(&e->realtime, config, e->comm, e->strategy,
                                 e->local_state, e->async_workers, set.shards);
-    return bm_virtual_clock_open(&e->clock, &set, &e->policy, e->workers,
-                                 (uint64_t)e->strategy->job.seed);
+    return bm_comm_agree(
+        e->comm, bm_virtual_clock_open(&e->clock, &set, e->policy, e->workers,
+                                       (uint64_t)e->strategy->job.seed));
 }
 
 bm_status bm_events_open(bm_events **out, const bm_config *config,
@@ -70,22 +73,25 @@ bm_status bm_events_open(bm_events **out, const bm_config *config,
                          bm_local_state *local_state, const bm_task *task,
                          int first, int last)
 {
-    bm_events *e = calloc(1, sizeof *e);
+    void *memory = NULL;
+    bm_events *e = NULL;
     bm_status status = BM_OK;
 
-    if (e == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for asynchronous workers");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *e, &memory));
+    e = memory;
     e->comm = comm;
     e->strategy = strategy;
     e->local_state = local_state;
     e->task = *task;
-    e->policy = strategy->traits.server_policy;
+    e->policy = &strategy->traits.server_policy;
     e->workers = (int)strategy->job.workers;
     e->first = first;
     e->last = last;
-    BM_TRY_DONE(open_lists(e));
-    BM_TRY_DONE(bm_async_workers_open(&e->async_workers, config, strategy,
-                                      local_state, task, first, last));
+    status = open_lists(e);
+    if (status == BM_OK)
+        status = bm_async_workers_open(&e->async_workers, config, strategy,
+                                       local_state, task, first, last);
+    BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_TRY_DONE(open_clock(e, config));
     *out = e;
     e = NULL;
@@ -144,8 +150,8 @@ static bool is_member(const bm_events *e, int n, int worker)
 /* Does the worker fetch W at the end of its period? */
 static bool fetches(const bm_events *e, int worker)
 {
-    return e->policy.push != BM_ELASTIC &&
-           e->of[worker].since >= (double)e->policy.fetch_every;
+    return e->policy->push != BM_ELASTIC &&
+           e->of[worker].since >= (double)e->policy->fetch_every;
 }
 
 /* Trains all workers that have data left and no push computed, so that ranks
@@ -174,9 +180,9 @@ static double prepare(bm_events *e, int worker)
 {
     const bm_params *p = e->strategy->params;
     bm_async_worker *own = bm_async_workers_of(e->async_workers, worker);
-    double scale = bm_server_policy_scale(&e->policy, staleness(e, worker));
+    double scale = bm_server_policy_scale(e->policy, staleness(e, worker));
 
-    if (e->policy.push == BM_ELASTIC) {
+    if (e->policy->push == BM_ELASTIC) {
         bm_async_workers_elastic_push(e->async_workers, worker);
         return 1;
     }
@@ -197,7 +203,7 @@ static void add_pushes(bm_events *e, int n, bm_status *own)
         bm_keep_first(own, bm_exchange_add(e->strategy->exchange, k, of->push,
                                            NULL, weight, &good));
         of->bad_steps += !good;
-        if (e->policy.push == BM_ELASTIC && pushes && good)
+        if (e->policy->push == BM_ELASTIC && pushes && good)
             bm_async_workers_elastic_move(e->async_workers, k);
     }
     bm_keep_first(own, bm_strategy_exchange(e->strategy));
@@ -208,7 +214,7 @@ static void update(bm_events *e)
 {
     bm_params *p = e->strategy->params;
 
-    if (e->policy.push == BM_GRADIENT)
+    if (e->policy->push == BM_GRADIENT)
         bm_sgd_step(bm_local_state_of(e->local_state, e->first), e->rate);
     else
         bm_axpby(p->be, p->n, 1, p->g, 1, p->w);
@@ -223,7 +229,7 @@ static void resume(bm_events *e, int worker)
     of->trained = false;
     if (at.from == at.to)
         return;
-    if (e->policy.push == BM_ELASTIC)
+    if (e->policy->push == BM_ELASTIC)
         of->known = e->version;
     if (fetches(e, worker)) {
         note_pull(e);
@@ -242,7 +248,7 @@ static void exchange(bm_events *e, int n, bm_status *own)
 
     for (int i = 0; i < n; i++) {
         note_push(e, e->who[i]);
-        if (e->policy.push == BM_ELASTIC)
+        if (e->policy->push == BM_ELASTIC)
             note_pull(e);
     }
     add_pushes(e, n, own);
@@ -275,7 +281,7 @@ static bm_status sum_lengths(bm_events *e)
 static void note_first_pulls(bm_events *e, const double *steps)
 {
     for (int k = 0; k < e->workers; k++)
-        if (e->policy.push != BM_ELASTIC && steps[k] > 0)
+        if (e->policy->push != BM_ELASTIC && steps[k] > 0)
             note_pull(e);
 }
 

@@ -2,6 +2,7 @@
 
 #include "bmuf/async/server.h"
 #include "bmuf/async/server_shards.h"
+#include "comm/agreed_alloc.h"
 #include "core/finite.h"
 #include "sgd/paces.h"
 
@@ -88,6 +89,7 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
                            bm_local_state *local_state,
                            bm_async_workers *async_workers, long shards)
 {
+    void *memory = NULL;
     bm_realtime *r = NULL;
     bm_sgd_settings set = {0};
     bm_status status = BM_OK;
@@ -95,9 +97,8 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
     BM_TRY(bm_realtime_check((int)strategy->job.workers, shards,
                              bm_comm_size(comm)));
     BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
-    r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an asynchronous worker");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *r, &memory));
+    r = memory;
     r->comm = comm;
     r->strategy = strategy;
     r->local_state = local_state;

@@ -15,9 +15,9 @@ typedef struct client {
 } client;
 
 struct bm_server {
-    bm_comm *comm; /* borrowed */
-    bm_server_policy policy;
-    int workers, active; /* active: without BM_DONE so far */
+    bm_comm *comm;                  /* borrowed */
+    const bm_server_policy *policy; /* borrowed */
+    int workers, active;            /* active: without BM_DONE so far */
     bm_backend *be;
     bm_params params; /* w: W; g: the weighted sum of the waiting pushes */
     bm_pace *paces;   /* of params */
@@ -93,7 +93,7 @@ bm_status bm_server_open(bm_server **out, const bm_config *config,
     if (s == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a parameter server");
     s->comm = comm;
-    s->policy = *policy;
+    s->policy = policy;
     s->workers = workers;
     s->waiting = calloc((size_t)workers, sizeof *s->waiting);
     if (s->waiting == NULL)
@@ -146,7 +146,7 @@ static bm_status answer(bm_server *s, int rank, bool with_model)
 static double clipped(const bm_server *s, double a, double norm)
 {
     bool long_one =
-        s->policy.push == BM_GRADIENT && s->clip > 0 && a * norm > s->clip;
+        s->policy->push == BM_GRADIENT && s->clip > 0 && a * norm > s->clip;
     return long_one ? s->clip / norm : a;
 }
 
@@ -156,8 +156,8 @@ static bm_status take_push(bm_server *s, const bm_message *m)
     bm_params *p = &s->params;
     double tau = s->version - m->word[BM_KNOWN];
     double samples = m->word[BM_SAMPLES];
-    double weight = s->policy.group == 1 && samples > 0 ? 1 : samples;
-    double scale = bm_server_policy_scale(&s->policy, tau);
+    double weight = s->policy->group == 1 && samples > 0 ? 1 : samples;
+    double scale = bm_server_policy_scale(s->policy, tau);
     double learned = clipped(s, scale, m->word[BM_NORM]);
     size_t n = p->n_learned;
     bool adds = s->weight > 0;
@@ -182,7 +182,7 @@ static bm_status update(bm_server *s)
 
     if (s->weight > 0) {
         bm_axpby(p->be, p->n, (float)(1 / s->weight), p->g, 0, p->g);
-        if (s->policy.push == BM_GRADIENT)
+        if (s->policy->push == BM_GRADIENT)
             bm_sgd_step(s->sgd, s->rate);
         else
             bm_axpby(p->be, p->n, 1, p->g, 1, p->w);
@@ -216,7 +216,7 @@ static bm_status serve_one(bm_server *s)
     default:
         s->active = 0;
     }
-    group = s->policy.group < s->active ? s->policy.group : s->active;
+    group = s->policy->group < s->active ? s->policy->group : s->active;
     return s->n_waiting > 0 && s->n_waiting >= group ? update(s) : BM_OK;
 }
 

@@ -42,9 +42,9 @@ typedef struct bm_server bm_server;
 
 /*
  * Allocates the server's own model, weights [offset, offset + count) of the
- * params, on the host, and reads [sgd]. `comm` carries these messages only; it
- * and what params point to are borrowed. Fails with BM_ERR_CONFIG or
- * BM_ERR_MEMORY.
+ * params, on the host, and reads [sgd]. `comm` carries these messages only; it,
+ * the policy, whose group may change between blocks, and what params point to
+ * are borrowed. Fails with BM_ERR_CONFIG or BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_server_open(bm_server **out, const bm_config *config,
                                     bm_comm *comm, const bm_params *params,

@@ -35,7 +35,7 @@ typedef struct runner {
 } runner;
 
 struct bm_virtual_clock {
-    bm_server_policy policy;
+    const bm_server_policy *policy; /* borrowed */
     double spread;
     uint64_t key;
     int workers;
@@ -107,7 +107,7 @@ bm_status bm_virtual_clock_open(bm_virtual_clock **out,
 
     if (c == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a virtual clock");
-    c->policy = *policy;
+    c->policy = policy;
     c->spread = settings->spread;
     c->key = bm_rng_make(seed, "pace", 0).key;
     c->workers = workers;
@@ -146,7 +146,7 @@ static void begin(bm_virtual_clock *c, runner *r)
 
     r->waiting = false;
     r->at.from = r->at.to;
-    r->at.to += left < c->policy.push_every ? left : c->policy.push_every;
+    r->at.to += left < c->policy->push_every ? left : c->policy->push_every;
     r->time = c->now;
     for (int64_t i = r->at.from; i < r->at.to; i++)
         r->time +=
@@ -191,7 +191,8 @@ int bm_virtual_clock_next(bm_virtual_clock *c, int *who)
     int n = 0;
 
     for (int pushes = 0;
-         pushes < c->policy.group && (r = first_to_push(c)) != NULL; pushes++) {
+         pushes < c->policy->group && (r = first_to_push(c)) != NULL;
+         pushes++) {
         r->waiting = true;
         c->now = r->time;
     }

@@ -12,6 +12,7 @@
  */
 #include "bmuf/exchange/bucketed_parts.h"
 
+#include "comm/agreed_alloc.h"
 #include "comm/comm_thread.h"
 #include "compute/fetch.h"
 #include "core/clock.h"
@@ -410,12 +411,13 @@ static bm_status cut_first(bm_bucketed *o, const bm_bucketed_settings *s)
 bm_status bm_bucketed_open(bm_bucketed **out, bm_comm *comm, bm_params *params,
                            const bm_job *job, const bm_bucketed_settings *s)
 {
-    bm_bucketed *o = calloc(1, sizeof *o);
+    void *memory = NULL;
+    bm_bucketed *o = NULL;
     int n = (int)job->workers, rank = bm_comm_rank(comm);
     bm_status status = BM_OK;
 
-    if (o == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for an exchange");
+    BM_TRY(bm_agreed_alloc(comm, sizeof *o, &memory));
+    o = memory;
     o->comm = comm;
     o->params = params;
     o->workers = n;

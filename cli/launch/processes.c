@@ -262,12 +262,22 @@ static void report(int rank, int size)
     bm_log(BM_ERROR, "%s%s", who, bm_last_message());
 }
 
-/* Before MPI_Init all ranks fail alike: rank 0 reports. */
-static bool reports(void)
+/* Before MPI_Init, where ranks know nothing of each other. When rank 0 fails,
+ * the launcher ends the others; they give it the time to, as most failures are
+ * those of all ranks. */
+static void report_alone(void)
 {
     const char *rank = rank_in_environment();
+    const struct timespec pause = {5, 0};
+    char host[256] = "";
 
-    return job.comm != NULL || rank == NULL || strcmp(rank, "0") == 0;
+    if (rank == NULL || strcmp(rank, "0") == 0) {
+        report(0, 1);
+        return;
+    }
+    nanosleep(&pause, NULL);
+    (void)gethostname(host, sizeof host - 1);
+    bm_log(BM_ERROR, "rank %s on host %s: %s", rank, host, bm_last_message());
 }
 
 /* A closed pipe, as with `bmuf ... | head`, is no failure. */
@@ -298,8 +308,10 @@ int bm_job_end(bm_status result)
     int agreed = job.comm != NULL ? bm_comm_agreed(job.comm) : -1;
 
     bm_progress_close();
-    if (status != BM_OK && status != BM_STOPPED &&
-        (agreed < 0 || agreed == rank) && reports())
+    if (status != BM_OK && status != BM_STOPPED && job.comm == NULL)
+        report_alone();
+    else if (status != BM_OK && status != BM_STOPPED &&
+             (agreed < 0 || agreed == rank))
         report(rank, size);
     fflush(stdout);
     if (status != BM_OK && status != BM_STOPPED && agreed < 0 && size > 1)

@@ -143,7 +143,7 @@ static bool propose(const bm_regime *s, proposal *p)
 {
     double least =
         s->sequence_frames > 0 ? s->sequence_frames : s->batch_frames;
-    bool may_average = s->reset && s->local_momentum > 0;
+    bool may_average = s->reset && s->local_momentum > 0 && !s->in_parts;
 
     for (p->workers = s->workers; p->workers > 0; p->workers--)
         for (int average = 0; average <= may_average; average++)
@@ -156,9 +156,9 @@ static bool propose(const bm_regime *s, proposal *p)
     return false;
 }
 
+/* Options of the command line. */
 typedef struct words {
     char text[400];
-    int n;
 } words;
 
 static void add(words *w, const char *format, ...)
@@ -169,8 +169,7 @@ static void add(words *w, const char *format, ...)
     size_t used = strlen(w->text);
     va_list args;
 
-    used += (size_t)snprintf(w->text + used, sizeof w->text - used, "%s",
-                             w->n++ > 0 ? ", " : "");
+    used += (size_t)snprintf(w->text + used, sizeof w->text - used, " --set ");
     va_start(args, format);
     vsnprintf(w->text + used, sizeof w->text - used, format, args);
     va_end(args);
@@ -182,18 +181,18 @@ static void add_block(words *w, const bm_regime *s, const proposal *p)
     double frames = floor(s->epoch_frames / p->per_epoch / p->workers + 1e-6);
 
     if (s->block_by == BM_BLOCK_BY_TOTAL)
-        add(w, "block.frames_total = %.0f", frames * p->workers);
+        add(w, "block.frames_total=%.0f", frames * p->workers);
     else if (s->block_by == BM_BLOCK_BY_STEPS)
-        add(w, "block.steps = %.0f", fmax(floor(frames / p->batch), 1));
+        add(w, "block.steps=%.0f", fmax(floor(frames / p->batch), 1));
     else
-        add(w, "block.frames_per_worker = %.0f", frames);
+        add(w, "block.frames_per_worker=%.0f", frames);
 }
 
 /* One proposal for all that was warned of. */
 static void advise_together(listener *l, const bm_regime *s)
 {
     proposal p = {0};
-    words w = {{0}, 0};
+    words w = {{0}};
 
     if (!propose(s, &p)) {
         warn(l, RULE_TOGETHER,
@@ -204,16 +203,18 @@ static void advise_together(listener *l, const bm_regime *s)
         return;
     }
     if (p.workers != s->workers)
-        add(&w, "job.workers = %d", p.workers);
+        add(&w, s->some_workers ? "block.workers=%d" : "job.workers=%d",
+            p.workers);
     if (p.batch < s->batch_frames && s->batch_in_sequences)
-        add(&w, "batch.sequences = %.0f",
+        add(&w, "batch.sequences=%.0f",
             fmax(floor(p.batch / s->sequence_frames), 1));
     else if (p.batch < s->batch_frames)
-        add(&w, "batch.frames = %.0f", floor(p.batch));
+        add(&w, "batch.frames=%.0f", floor(p.batch));
     if (p.average)
-        add(&w, "sgd.local_state = average");
+        add(&w, "sgd.local_state=average");
     add_block(&w, s, &p);
-    warn(l, RULE_TOGETHER, "for these data set %s", w.text);
+    warn(l, RULE_TOGETHER, "these settings avoid the warnings above:%s",
+         w.text);
 }
 
 /* ---- warnings ------------------------------------------------------------ */

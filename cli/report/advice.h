@@ -21,6 +21,8 @@ typedef struct bm_regime {
     bool filtered;           /* else momentum 0, rate 1 */
     bool renamed;            /* eta and zeta are not settings of [bmuf] */
     bool blocks;             /* models are exchanged at block ends */
+    bool in_parts;           /* by block.fragments or block.overlap */
+    bool some_workers;       /* block.workers says how many take part */
     double momentum;         /* eta */
     double rate;             /* zeta */
     bool adam;               /* the local update is AdamW, else momentum SGD */

@@ -20,7 +20,7 @@ static const bm_forecast_method *method_of(const bm_settings *s)
     const bm_forecast_method *m = bm_forecast_methods;
 
     if (strcmp(name, "ssgd") == 0 && overlap != NULL &&
-        strcmp(overlap, "yes") == 0)
+        strcmp(overlap, "none") != 0)
         name = "overlap";
     else if (s->block.overlap)
         name = "late";
@@ -111,7 +111,7 @@ static double crossing(const bm_run_summary *run, size_t epochs, double target)
 bm_status bm_trial_time(const bm_tuning *t, const bm_run_summary *run,
                         bm_tune_result *r)
 {
-    size_t epochs = (size_t)bm_trial_epochs(t, r->job.trial, r->job.rung);
+    size_t epochs = bm_trial_trained(t, run, r->job);
     bm_config *config = NULL;
     bm_settings set;
     double epoch_s = 0, target = t->set.target / 100;

@@ -88,7 +88,7 @@ static double gain_of(const bm_regime *r)
 /* Within what bm_advise does not warn of: a gain from 1, that of averaging, to one
  * and a half of N, and no time constant that is too long. Within one below the
  * shortest block there is no momentum, and the gain would be the block rate. */
-static void add_filter(bm_space *s, const bm_regime *r)
+static void add_filter(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     double given = time_constant_of(r), high = bm_longest_time_constant(r);
     double shortest =
@@ -99,6 +99,8 @@ static void add_filter(bm_space *s, const bm_regime *r)
         low = fmin(low, given);
         high = fmax(high, given);
     }
+    if (bm_config_text(set->config, "bmuf", "time_constant") != NULL)
+        assign(&s->fixed, "bmuf.time_constant=0"); /* the momentum follows */
     (void)add(s, time_constant, low, high, false);
     (void)add(s, gain, fmin(1. / r->workers, gain_of(r)), fmax(1.5, gain_of(r)),
               false);
@@ -110,7 +112,8 @@ static void add_workers(bm_space *s, const bm_settings *set, const bm_regime *r)
     char growing[BM_AXIS_TEXT];
     const char *const words[] = {"0", growing};
 
-    if (set->block.workers.value[0] > 0 || r->workers < 4)
+    if (set->block.workers.value[0] > 0 || r->workers < 4 ||
+        bm_fragments_wanted(&set->block))
         return;
     snprintf(growing, sizeof growing, "%d@0 %d@1", r->workers / 4, r->workers);
     add_words(s, "block.workers", 2, words);
@@ -128,7 +131,7 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
         add_workers(s, set, r);
     }
     if (r->filtered && !r->renamed && many)
-        add_filter(s, r);
+        add_filter(s, set, r);
 }
 
 /* The nearest place of a value on an axis; the middle if it is no number. */

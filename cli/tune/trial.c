@@ -54,14 +54,22 @@ bm_status bm_trial_settings(const bm_tuning *t, const bm_assignments *a,
                             bm_config **config, bm_settings *out)
 {
     const char *more[BM_SPACE_FIXED + BM_SEARCH_AXES + 2] = {NULL};
+    bm_config *own = NULL;
     char epochs[64];
     size_t n = 0;
+    bm_status status = BM_OK;
 
     snprintf(epochs, sizeof epochs, "train.epochs=%ld", t->epochs);
     more[n++] = epochs;
     for (size_t i = 0; i < a->n; i++)
         more[n++] = a->row[i].text;
-    return bm_settings_read_with(t->arguments, t->path, more, config, out);
+    BM_TRY(bm_settings_read_with(t->arguments, t->path, more, &own, out));
+    status = bm_settings_fit(own, out, t->ranks);
+    if (status == BM_OK)
+        *config = own;
+    else
+        bm_config_free(own);
+    return status;
 }
 
 /* ---- listed values ------------------------------------------------------- */
@@ -135,7 +143,8 @@ bm_status bm_trial_check_listed(const bm_tuning *t)
 
 /* ---- a trial ------------------------------------------------------------- */
 
-/* Trials keep the last checkpoint alone, from which the next rung goes on. */
+/* Trials keep the last checkpoint alone, from which the next rung goes on. What
+ * is for one run is not for all trials. */
 bm_status bm_trial_write(bm_tuning *t, size_t trial)
 {
     bm_config *config = NULL;
@@ -147,7 +156,8 @@ bm_status bm_trial_write(bm_tuning *t, size_t trial)
     BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
     BM_TRY_DONE(bm_config_set(config, "train.checkpoint_every=0"));
     BM_TRY_DONE(bm_config_set(config, "train.keep=1"));
-    BM_TRY_DONE(bm_config_set(config, "job.metrics=")); /* one for all trials */
+    BM_TRY_DONE(bm_config_set(config, "train.checkpoint_copies="));
+    BM_TRY_DONE(bm_config_set(config, "job.metrics="));
     BM_TRY_DONE(bm_record_check(t, path, config));
     status = bm_settings_write(config, path);
 done:
@@ -229,15 +239,37 @@ static double score_of(const bm_tuning *t, double ler, double loss)
     return log(fmax(ler, least)) + 1e-3 * log(fmax(loss, 1e-9));
 }
 
+size_t bm_trial_trained(const bm_tuning *t, const bm_run_summary *run,
+                        bm_tune_job job)
+{
+    size_t epochs = (size_t)bm_trial_epochs(t, job.trial, job.rung);
+    bool converged = strcmp(run->state, "converged") == 0;
+
+    return converged && run->n_epochs < epochs ? run->n_epochs : epochs;
+}
+
+/* The epoch, from 0, whose evaluation is the result of a run so long: the last
+ * one, or of a run that has converged the best one, if it is kept. */
+static size_t counting_epoch(const bm_tuning *t, const bm_run_summary *run,
+                             bm_tune_job job, size_t epochs)
+{
+    bool early = epochs < (size_t)bm_trial_epochs(t, job.trial, job.rung);
+
+    return early && t->given.train.keep_best && run->best < epochs ? run->best
+                                                                   : epochs - 1;
+}
+
 /* Fails if the run has not come so far. */
 static bm_status take_run(const bm_tuning *t, const bm_run_summary *run,
                           bm_tune_result *r)
 {
-    size_t epochs = (size_t)bm_trial_epochs(t, r->job.trial, r->job.rung);
+    size_t epochs = bm_trial_trained(t, run, r->job);
 
     if (run->n_epochs >= epochs && epochs > 0) {
-        r->ler = run->epochs[epochs - 1].dev_ler;
-        r->loss = run->epochs[epochs - 1].dev_loss;
+        size_t at = counting_epoch(t, run, r->job, epochs);
+
+        r->ler = run->epochs[at].dev_ler;
+        r->loss = run->epochs[at].dev_loss;
     }
     r->seconds = run->seconds;
     if (isnan(r->ler))
@@ -293,6 +325,15 @@ long bm_trial_plateau(const bm_tuning *t, double ler)
     return epochs + 1;
 }
 
+bool bm_trial_waits(const bm_tuning *t, bm_tune_job job, int code,
+                    char reason[256])
+{
+    if (code != bm_status_exit(BM_ERR_CREATE))
+        return false;
+    read_reason(t, job, reason, 256);
+    return strstr(reason, "is in use by another job") != NULL;
+}
+
 bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
                           bm_tune_result *out)
 {
@@ -300,8 +341,7 @@ bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
     char name[32];
 
     bm_trial_name(job, name);
-    if (code == bm_status_exit(BM_STOPPED) || code == 128 + SIGKILL ||
-        code == 128 + SIGTERM)
+    if (code == bm_status_exit(BM_STOPPED) || code == 128 + SIGTERM)
         return BM_FAIL(BM_STOPPED, "%s was stopped (exit %d)", name, code);
     if (code == 0) {
         BM_TRY(read_run(t, &r));
@@ -309,7 +349,12 @@ bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
         snprintf(r.state, sizeof r.state, "%s",
                  code == bm_status_exit(BM_ERR_NUMERIC) ? "diverged"
                                                         : "failed");
-        read_reason(t, job, r.reason, sizeof r.reason);
+        if (code == 128 + SIGKILL)
+            snprintf(r.reason, sizeof r.reason,
+                     "killed by signal 9, as the system does where memory runs "
+                     "out; run fewer trials at a time with --jobs");
+        else
+            read_reason(t, job, r.reason, sizeof r.reason);
     }
     *out = r;
     return BM_OK;

@@ -14,12 +14,18 @@
 #include "core/words.h"
 
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { FULL_TRIALS = 24, MOST_FAILURES = 3, MOST_EPOCHS = 1000000000 };
+enum {
+    FULL_TRIALS = 24,
+    MOST_FAILURES = 3,
+    MOST_EPOCHS = 1000000000,
+    RETRY_MS = 1000,
+};
 
 static volatile sig_atomic_t signals;
 
@@ -94,8 +100,12 @@ static bool accepts(void *self, const double *x, bm_leniency leniency)
         return true;
     if (is_repeated(t, &a))
         return false;
-    good = bm_trial_settings(t, &a, &config, &set) == BM_OK &&
-           warnings_of(t, &set, &warnings) == BM_OK &&
+    if (bm_trial_settings(t, &a, &config, &set) != BM_OK) {
+        snprintf(t->refusal, sizeof t->refusal, "%s", bm_last_message());
+        return false;
+    }
+    t->accepted = true;
+    good = warnings_of(t, &set, &warnings) == BM_OK &&
            (warnings & ~allowed[leniency]) == 0;
     bm_config_free(config);
     return good;
@@ -127,8 +137,9 @@ typedef struct work {
     bm_children children;
     bm_tune_job running[BM_CHILDREN]; /* by id */
     bool in_use[BM_CHILDREN];
-    int failures; /* in a row */
-    double best;  /* the least value so far */
+    bool waits[BM_CHILDREN]; /* it has been said that the job waits */
+    int failures;            /* in a row */
+    double best;             /* the least value so far */
 } work;
 
 /* The part of the budget that is used, of whichever runs out first. */
@@ -218,11 +229,29 @@ static bm_status take_result(work *w, const bm_tune_result *r)
     return BM_OK;
 }
 
+/* Starts a job again whose run another process uses. */
+static bm_status start_again(work *w, size_t id, const char *reason)
+{
+    char name[32];
+
+    bm_trial_name(w->running[id], name);
+    if (!w->waits[id])
+        bm_log(BM_NOTE, "%s waits: %s", name, reason);
+    w->waits[id] = true;
+    poll(NULL, 0, RETRY_MS);
+    return bm_trial_start(w->t, &w->children, id, w->running[id]);
+}
+
 static bm_status end_job(work *w, size_t id, int code)
 {
     bm_tune_result r;
+    char reason[256];
 
-    w->in_use[id] = false;
+    if (code != 0 && signals > 0)
+        return BM_STOPPED; /* whoever stops the search may stop trials, too */
+    if (bm_trial_waits(w->t, w->running[id], code, reason))
+        return start_again(w, id, reason);
+    w->in_use[id] = w->waits[id] = false;
     BM_TRY(bm_trial_result(w->t, w->running[id], code, &r));
     BM_TRY(take_result(w, &r));
     log_result(w, &r);
@@ -459,7 +488,13 @@ static bm_status search(bm_tuning *t)
     const phase p = {"search", next_of_search, tell_search, t};
 
     BM_TRY(open_search(t));
-    return run_phase(t, &p);
+    BM_TRY(run_phase(t, &p));
+    if (!t->accepted && t->refusal[0] != '\0')
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "no settings of the search are valid: %s; give another "
+                       "--over, and another --out than %s",
+                       t->refusal, t->directory);
+    return BM_OK;
 }
 
 static bm_status compare_finalists(bm_tuning *t)

@@ -59,6 +59,8 @@ typedef struct bm_tuning {
     bool given_apart; /* as in space; older programs began searches without it,
                          which go on so */
     bm_search *search;
+    bool accepted;      /* the space has a valid point */
+    char refusal[1024]; /* why the last one was invalid; "": none was */
 
     bm_assignments *trials; /* [n_trials] */
     size_t n_trials, room_trials;
@@ -99,8 +101,19 @@ void bm_trial_directory(const bm_tuning *t, bm_tune_job job,
  * than this on dev; one more than there are if none has; 0: it diverged. */
 long bm_trial_plateau(const bm_tuning *t, double ler);
 
+/* Epochs that the result of a job is of: those of its rung, or fewer if the run
+ * has converged. */
+size_t bm_trial_trained(const bm_tuning *t, const bm_run_summary *run,
+                        bm_tune_job job);
+
+/* Whether a job has ended with this code because another process, such as a
+ * trial of a search that was killed, still uses its run: it has no result, and
+ * can be started again later. `reason`: its message. */
+bool bm_trial_waits(const bm_tuning *t, bm_tune_job job, int code,
+                    char reason[256]);
+
 /* The result of a job whose process has ended with this code. Fails with
- * BM_STOPPED if the process was stopped by a signal. */
+ * BM_STOPPED if the process was stopped by SIGTERM. */
 BM_CHECKED bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job,
                                      int code, bm_tune_result *out);
 

@@ -59,6 +59,16 @@ static int64_t steps_in(const problem *p, bm_position at, int worker)
     return (share(p, at, worker) + p->batch - 1) / p->batch;
 }
 
+/* Workers without a share get no time. */
+static int shares_in(const problem *p, bm_position at, int worker, int last)
+{
+    int n = 0;
+
+    for (int k = worker; k < last; k++)
+        n += steps_in(p, at, k) > 0;
+    return n;
+}
+
 /* The steps of all workers in a block that begins at t[rank].now. */
 static void expect_steps(bm_comm *comm, const problem *p, bm_position at,
                          double seconds, timer *t, int64_t *steps)
@@ -68,7 +78,8 @@ static void expect_steps(bm_comm *comm, const problem *p, bm_position at,
         double end = t[r].now + seconds;
 
         for (int k = bm_comm_first(comm, p->workers, r); k < last; k++) {
-            double until = t[r].now + (end - t[r].now) / (last - k);
+            int left = shares_in(p, at, k, last);
+            double until = t[r].now + (end - t[r].now) / fmax(left, 1);
 
             steps[k] = 0;
             while (steps[k] < steps_in(p, at, k) &&

@@ -194,6 +194,8 @@ static void test_conflicting_server_settings_are_rejected(void **_)
         {"easgd", "clock.times=1 2 3", "3 numbers for job.workers = 2"},
         {"easgd", "clock.times=1 -2", "not all of these are positive"},
         {"easgd", "easgd.alpha=2", "outside [0, 1]"},
+        {"easgd", "block.workers=1@0 2@1",
+         "block.workers is not for train.strategy = easgd"},
     };
     static const char *const both[] = {"asgd", "softsync"};
     char strategy[40], scaling[40], message[100];
@@ -310,6 +312,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "augment.reverb = made"},
         {"augment.snr=3", "augment.reverb=made", "augment.snr = 3",
          "augment.noise_sound != no"},
+        {"train.keep_best=yes", NULL, "train.keep_best = yes",
+         "counts with data.dev only"},
         {"augment.cutout_size=0.1", NULL, "augment.cutout_size = 0.1",
          "augment.cutouts > 0"},
     };

@@ -65,6 +65,28 @@ static void test_softsync_of_single_pushes_equals_asgd(void **state)
     assert_same(*state, ragged, soft, asgd);
 }
 
+/* The task gives all four workers 6 steps; those that block.workers names count. */
+static void test_groups_of_softsync_are_of_the_workers_in_a_block(void **state)
+{
+    static const char *const settings[] = {
+        "train.strategy=softsync", "softsync.n=2", "block.workers=2@0 4@1",
+        "clock.spread=0",          STEADY,         NULL};
+    problem p = even;
+    bm_block_report report;
+    job j;
+
+    p.workers = 4;
+    j = open_job(*state, p, settings);
+    start_job(&j);
+    for (int t = 0; t < EPOCHS * BLOCKS; t++) {
+        int group = t < BLOCKS ? 1 : 2; /* floor(workers / n) */
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_true(report.service->updates * group == 4 * 6);
+    }
+    close_job(&j);
+}
+
 /* For all kinds of local updates. */
 static void test_asgd_of_one_worker_equals_local_sgd(void **state)
 {
@@ -455,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_softsync_of_all_equals_ssgd),
         TEST(test_softsync_of_single_pushes_equals_asgd),
+        TEST(test_groups_of_softsync_are_of_the_workers_in_a_block),
         TEST(test_asgd_of_one_worker_equals_local_sgd),
         TEST(test_easgd_with_alpha_0_trains_workers_alone),
         TEST(test_all_follow_their_recurrences),

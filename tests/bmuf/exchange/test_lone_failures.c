@@ -1,6 +1,6 @@
 /*
- * One rank alone has no memory, at each allocation in turn, while a strategy is
- * opened: all ranks fail together, and none waits for another.
+ * One rank alone has no memory, at each allocation in turn, while a strategy or
+ * a trainer is opened: all ranks fail together, and none waits for another.
  */
 #include "bmuf/strategies/fragments.h"
 #include "tests/support/equations.h"
@@ -83,11 +83,68 @@ static void test_ranks_fail_together(void **state)
     }
 }
 
+/* The same of a whole trainer. */
+static bm_status open_trainer_with_failure(job *j, int k, bool *reached)
+{
+    bm_task task = {&j->problem, move,       gradient,   read_score,
+                    count_steps, epoch_size, is_audited, NULL};
+    bool last = bm_comm_rank(j->comm) + 1 == bm_comm_size(j->comm);
+    bm_status status = BM_OK;
+
+    left = last ? k : -1;
+    status =
+        bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task);
+    *reached = left < 0;
+    left = -1;
+    bm_trainer_close(j->trainer);
+    j->trainer = NULL;
+    return status;
+}
+
+/* Each allocation of the last rank fails in turn, until there is none left. */
+static void check_trainer(job *j)
+{
+    bm_comm *comm = j->comm;
+    int failures = 0;
+
+    for (int k = 0, all = 1; all != 0; k++) {
+        bool reached = false;
+        bm_status status = open_trainer_with_failure(j, k, &reached);
+        int ok[2] = {status == BM_OK, status != BM_OK};
+
+        assert_ok(bm_comm_max(comm, ok, 2));
+        assert_int_equal(ok[0] + ok[1], 1); /* all or none */
+        all = reached && bm_comm_rank(comm) + 1 == bm_comm_size(comm);
+        assert_ok(bm_comm_max(comm, &all, 1));
+        assert_true(all != 0 || status == BM_OK);
+        failures += status != BM_OK;
+    }
+    assert_true(failures > 5);
+}
+
+static void test_ranks_that_open_a_trainer_fail_together(void **state)
+{
+    static const char *const ways[][5] = {
+        {"train.strategy=bmuf", "block.warmup=2", "train.ema=0.5",
+         "job.audit=0.5", NULL},
+        {"train.strategy=asgd", "asgd.update=local", "train.ema=0.5", NULL},
+        {"train.strategy=ssgd", "ssgd.overlap=layer", NULL},
+    };
+
+    FOR_EACH (i, ways) {
+        job j = open_job(*state, even, ways[i]);
+
+        check_trainer(&j);
+        close_job(&j);
+    }
+}
+
 int main(void)
 {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_ranks_fail_together, open_comm,
-                                        close_comm),
+        TEST(test_ranks_fail_together),
+        TEST(test_ranks_that_open_a_trainer_fail_together),
     };
 
     return RUN_GROUP_MPI("lone_failures", tests);

@@ -209,6 +209,15 @@ static void test_ranks_that_others_have_started(void **_)
                  "another MPI", "-n 2");
 }
 
+/* Its host may lack a file that the others have. */
+static void test_a_rank_that_fails_before_mpi_says_so(void **_)
+{
+    (void)_;
+    assert_fails(train_with("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=3",
+                            "--set", "train.rate=x"),
+                 78, "rank 3 on host ", "train.rate: 'x' is not a number");
+}
+
 static void test_wrong_hosts_are_refused(void **_)
 {
     (void)_;
@@ -391,6 +400,20 @@ static void test_a_full_tmpdir_is_named(void **_)
     unsetenv("TMPDIR");
 }
 
+/* Its codes above 192 are no signal's. No rank has started, so that there is
+ * nothing to resume. */
+static void test_a_failure_of_mpirun_is_called_so(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("refuse", "");
+    o = launch();
+    assert_int_equal(unlink(in_folder("refuse")), 0);
+    assert_fails(o, 69, "no hosts of this name", "mpirun failed with code 255");
+    assert_int_equal(count_of(o.err, "resume"), 0);
+}
+
 static int prepare(void **state)
 {
     const char *before = getenv("PATH");
@@ -402,6 +425,9 @@ static int prepare(void **state)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
                          "[ ! -e sleep ] || exec sleep 20\n"
+                         "if [ -e refuse ]; then\n"
+                         "    echo no hosts of this name >&2; exit 255\n"
+                         "fi\n"
                          "if [ -e storm ]; then\n"
                          "    n=0 i=0\n"
                          "    trap 'n=$((n + 1))' USR1\n"
@@ -440,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_a_single_task_of_slurm_stays_where_it_is),
         cmocka_unit_test(test_ranks_of_this_host_need_no_allocation),
         cmocka_unit_test(test_ranks_that_others_have_started),
+        cmocka_unit_test(test_a_rank_that_fails_before_mpi_says_so),
         cmocka_unit_test(test_wrong_hosts_are_refused),
         cmocka_unit_test(test_folders_of_dead_supervisors_are_removed),
         cmocka_unit_test_teardown(
@@ -447,6 +474,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_stop_is_repeated_by_the_clock,
                                   programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
+        cmocka_unit_test(test_a_failure_of_mpirun_is_called_so),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
 }

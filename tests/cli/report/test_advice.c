@@ -71,7 +71,8 @@ static void assert_proposes(const bm_regime *s, const char *words,
     received t = warnings_of(s);
     char last[300];
 
-    snprintf(last, sizeof last, "for these data set %s\n", settings);
+    snprintf(last, sizeof last,
+             "these settings avoid the warnings above: --set %s\n", settings);
     if (t.n != 2 || !strstr(t.text, words) || !strstr(t.text, last))
         print_error("not just '%s' and '%s':\n%s", words, last, t.text);
     assert_true(t.n == 2 && strstr(t.text, words) && strstr(t.text, last));
@@ -230,7 +231,7 @@ static void test_a_time_constant_longer_than_an_epoch_warns(void **_)
     assert_proposes(&s,
                     "time constant of block momentum, 2.97e+07 frames, is "
                     "longer than an epoch, 2.88e+07 frames",
-                    "block.frames_per_worker = 112500");
+                    "block.frames_per_worker=112500");
     /* A tenth of 20 epochs of 8 blocks is 16 blocks, a tenth of 18 is 14.4;
      * nine blocks in an epoch make it 16.2. */
     s.epoch_frames = 8 * s.block_frames;
@@ -240,7 +241,7 @@ static void test_a_time_constant_longer_than_an_epoch_warns(void **_)
     assert_proposes(&s,
                     "time constant of block momentum, 2.97e+07 frames, is "
                     "longer than a tenth of training, 2.76e+07 frames",
-                    "block.frames_per_worker = 106666");
+                    "block.frames_per_worker=106666");
 }
 
 /* 1 / (1 - 0.9) = 10 steps. */
@@ -256,21 +257,21 @@ static void test_too_few_steps_for_local_momentum_warn(void **_)
     assert_proposes(&s,
                     "sgd.momentum = 0.9 needs 10 steps to take effect, but is "
                     "reset every 9.6",
-                    "block.frames_per_worker = 127659");
+                    "block.frames_per_worker=127659");
     s.block_by = BM_BLOCK_BY_TOTAL;
-    assert_proposes(&s, "reset every 9.6", "block.frames_total = 2042544");
+    assert_proposes(&s, "reset every 9.6", "block.frames_total=2042544");
     s.block_by = BM_BLOCK_BY_STEPS;
-    assert_proposes(&s, "reset every 9.6", "block.steps = 10");
+    assert_proposes(&s, "reset every 9.6", "block.steps=10");
     s.adam = true;
     assert_proposes(&s, "sgd.beta1 = 0.9 needs 10 steps to take effect",
-                    "block.steps = 10");
+                    "block.steps=10");
     s.reset = false;
     assert_int_equal(warnings_of(&s).n, 0);
     s = sensible(); /* 15 per block */
     s.block_by = BM_BLOCK_BY_STEPS;
     s.accumulate = 2; /* mini-batches of an update */
     assert_proposes(&s, "needs 20 steps to take effect, but is reset every 15",
-                    "block.steps = 20");
+                    "block.steps=20");
 }
 
 /* Douillard et al.: AdamW as the local update; workers keep its moments. */
@@ -336,7 +337,7 @@ static void test_one_block_per_epoch_warns(void **_)
     s.filtered = false; /* model averaging */
     s.block_frames = s.epoch_frames;
     assert_proposes(&s, "an epoch is one block",
-                    "block.frames_per_worker = 6000000"); /* 192e6 / 32 */
+                    "block.frames_per_worker=6000000"); /* 192e6 / 32 */
     s.workers = 1; /* one worker exchanges nothing */
     assert_int_equal(warnings_of(&s).n, 0);
 }
@@ -354,7 +355,7 @@ static void test_training_too_short_for_momentum_warns(void **_)
     assert_non_null(strstr(t.text, "15 blocks in 1 epoch, before a block "
                                    "momentum of 0.9375 has had its effect, "
                                    "which takes 16\n"));
-    assert_non_null(strstr(t.text, "block.frames_per_worker = 750000\n"));
+    assert_non_null(strstr(t.text, "block.frames_per_worker=750000\n"));
     s.block_frames = s.epoch_frames / 16;
     assert_int_equal(warnings_of(&s).n, 0);
     s.workers = 10; /* 1 / (1 - 0.9) is more than 10 in doubles */
@@ -373,7 +374,7 @@ static void test_a_share_below_a_mini_batch_warns(void **_)
     assert_int_equal(warnings_of(&s).n, 0);
     s.batch_frames = 240000; /* 50 mini-batches of a worker, in 48 blocks */
     assert_proposes(&s, "a worker's share of a block is 0.5 of a mini-batch",
-                    "block.frames_per_worker = 250000");
+                    "block.frames_per_worker=250000");
 }
 
 /* Three minutes of speech for 16 workers: blocks for momentum and mini-batches
@@ -389,7 +390,33 @@ static void test_a_small_set_gets_one_proposal(void **_)
     s.batch_frames = 1600;
     s.batch_in_sequences = true;
     s.block_frames = 16 * 320;
-    assert_non_null(strstr(warnings_of(&s).text, "for these data set "));
+    assert_non_null(strstr(warnings_of(&s).text,
+                           "these settings avoid the warnings above: "));
+}
+
+/* Settings that go with the others: no mean of local states where models are
+ * exchanged in parts, and no fewer workers than block.workers names. */
+static void test_what_is_proposed_goes_with_the_other_settings(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.epochs = 100; /* 16 workers have 4 mini-batches each */
+    s.momentum = 0;
+    s.filtered = false;
+    s.batch_frames = 8000;
+    s.batch_in_sequences = true;
+    s.sequence_frames = 8000;
+    s.epoch_frames = 16 * 4 * 8000.;
+    s.block_frames = s.epoch_frames / 4;
+    assert_non_null(
+        strstr(warnings_of(&s).text, " --set sgd.local_state=average"));
+    s.in_parts = true;
+    assert_null(strstr(warnings_of(&s).text, "sgd.local_state=average"));
+    assert_non_null(strstr(warnings_of(&s).text, " --set job.workers="));
+    s.some_workers = true;
+    assert_non_null(strstr(warnings_of(&s).text, " --set block.workers="));
+    assert_null(strstr(warnings_of(&s).text, "job.workers"));
 }
 
 /* The number after `words` in a text; 0: none. */
@@ -403,9 +430,9 @@ static double proposed(const received *t, const char *words)
 /* Sets what the last warning proposes. */
 static void follow(bm_regime *s, const received *t)
 {
-    double workers = proposed(t, "job.workers = ");
-    double frames = proposed(t, "batch.frames = ");
-    double sequences = proposed(t, "batch.sequences = ");
+    double workers = proposed(t, "job.workers=");
+    double frames = proposed(t, "batch.frames=");
+    double sequences = proposed(t, "batch.sequences=");
     int before = s->workers;
 
     if (workers > 0)
@@ -416,9 +443,9 @@ static void follow(bm_regime *s, const received *t)
         s->batch_frames = frames;
     if (sequences > 0)
         s->batch_frames = sequences * s->sequence_frames;
-    if (strstr(t->text, "sgd.local_state = average") != NULL)
+    if (strstr(t->text, "sgd.local_state=average") != NULL)
         s->reset = false;
-    s->block_frames = proposed(t, "frames_per_worker = ") * s->workers;
+    s->block_frames = proposed(t, "frames_per_worker=") * s->workers;
     assert_true(s->block_frames > 0);
 }
 
@@ -503,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_training_too_short_for_momentum_warns),
         cmocka_unit_test(test_a_share_below_a_mini_batch_warns),
         cmocka_unit_test(test_a_small_set_gets_one_proposal),
+        cmocka_unit_test(test_what_is_proposed_goes_with_the_other_settings),
         cmocka_unit_test(test_what_is_proposed_leaves_no_warning),
         cmocka_unit_test(test_each_rule_has_a_bit),
     };

@@ -370,13 +370,14 @@ static void test_explain_fails_and_warns(void **_)
     o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=5000");
     assert_code(o, 0);
     assert_says(o.out, "warning: an epoch is one block");
-    assert_says(o.out, "warning: for these data set ");
+    assert_says(o.out,
+                "warning: these settings avoid the warnings above: --set ");
     o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=100");
     assert_code(o, 0);
     assert_says(o.out, "of a mini-batch, so some workers learn nothing");
     o = BMUF("explain", "tiny.ini", "--set", "train.epochs=1");
     assert_code(o, 0);
-    assert_null(strstr(o.out, "for these data"));
+    assert_null(strstr(o.out, "these settings avoid"));
     o = BMUF("explain", "tiny.ini", "--set", "train.strategy=average");
     assert_code(o, 0);
     assert_null(strstr(o.out, "gain"));

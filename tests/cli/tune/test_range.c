@@ -207,6 +207,25 @@ static void test_a_time_constant_is_at_least_the_shortest_block(void **_)
     assert_true(near(lowest(&s, "time constant"), shortest, 0.01));
 }
 
+/* Momentum and time constant together are refused. */
+static void test_a_given_time_constant_gives_way_to_its_axis(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    bm_config *config = NULL;
+    bm_space s;
+
+    (void)_;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "bmuf.time_constant=20000"));
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_false(has(&s.fixed, "bmuf.time_constant=0"));
+    set.config = config;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_true(has(&s.fixed, "bmuf.time_constant=0"));
+    bm_config_free(config);
+}
+
 static void test_a_strategy_has_the_axes_that_count(void **_)
 {
     bm_regime regime = sixteen();
@@ -224,6 +243,10 @@ static void test_a_strategy_has_the_axes_that_count(void **_)
     assert_int_equal(s.n, 3);
     set.block.workers.n = 0;
     set.block.workers.value[0] = 0;
+    set.block.overlap = true; /* all workers take part */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 3);
+    set.block.overlap = false;
     regime.workers = 3;
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 3);
@@ -249,6 +272,7 @@ int main(void)
             test_block_momentum_follows_from_block_and_time_constant),
         cmocka_unit_test(test_the_given_values_are_kept),
         cmocka_unit_test(test_a_time_constant_is_at_least_the_shortest_block),
+        cmocka_unit_test(test_a_given_time_constant_gives_way_to_its_axis),
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
     };
 

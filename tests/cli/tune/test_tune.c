@@ -4,6 +4,7 @@
  */
 #include "cli/tune/tuning.h"
 #include "core/file.h"
+#include "core/file_lock.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
@@ -257,6 +258,120 @@ static void test_invalid_searches_are_refused(void **_)
                  "train holds something else");
 }
 
+static void test_a_search_without_a_valid_point_is_refused(void **_)
+{
+    program p;
+
+    (void)_;
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "-n", "2", "--over",
+                      "job.workers=1,2"),
+                 78, "2 ranks, but job.workers = 1");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
+    TUNE(&p, "none", "--set", "bmuf.time_constant=2000", "--set",
+         "train.epochs=1", "--over", "bmuf.momentum=0.5..0.9");
+    assert_ended(&p, 78);
+    assert_said(&p, "no settings of the search are valid: ");
+    assert_said(&p, "bmuf.time_constant = 2000");
+}
+
+/* Folders of copies are of one run, trials have none. */
+static void test_trials_have_no_copies_of_checkpoints(void **_)
+{
+    char copies[PATH_MAX + 64];
+    program p;
+
+    (void)_;
+    snprintf(copies, sizeof copies, "train.checkpoint_copies=%s",
+             in_folder("copies"));
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "copied", "--trials", "2",
+                "--set", "train.epochs=1", "--set", copies);
+    assert_ended(&p, 0);
+    assert_int_not_equal(access(in_folder("copies"), F_OK), 0);
+}
+
+/* As a trial does that outlives a killed search until its block ends. */
+static void test_a_run_in_use_is_waited_for(void **_)
+{
+    static const char *const words[] = {
+        "tune",           "tune.ini", "--out", "held",  "--trials",     "2",
+        "--jobs",         "1",        "-v",    "--set", "tune.seeds=1", "--set",
+        "train.epochs=1", NULL};
+    char *journal = NULL;
+    int lock = -1;
+    program p;
+
+    (void)_;
+    run_tool(
+        (char *[]){"mkdir", "-p", (char *)in_folder("held/trials/t000"), NULL});
+    run_tool((char *[]){"mkdir", (char *)in_folder("held/record"), NULL});
+    assert_ok(bm_file_lock(&lock, in_folder("held/trials/t000"), "run.lock"));
+    program_start(&p, words);
+    pause_for(3);
+    assert_true(program_runs(&p));
+    bm_file_unlock(lock, in_folder("held/trials/t000"), "run.lock");
+    program_wait(&p);
+    assert_ended(&p, 0);
+    assert_said(&p, "t000 waits: ");
+    journal = read_whole("held/record", "journal.jsonl");
+    assert_int_equal(count_of(journal, "\"failed\""), 0);
+    free(journal);
+}
+
+/* The system kills what takes too much memory. */
+static void test_a_trial_that_was_killed_has_failed(void **_)
+{
+    bm_tuning t = {.directory = in_folder("one"), .set = {.rungs = 2}};
+    bm_tune_result r;
+
+    (void)_;
+    assert_ok(
+        bm_trial_result(&t, (bm_tune_job){.trial = 1}, 128 + SIGKILL, &r));
+    assert_string_equal(r.state, "failed");
+    assert_says(r.reason, "killed by signal 9");
+    assert_int_equal(
+        bm_trial_result(&t, (bm_tune_job){.trial = 1}, 128 + SIGTERM, &r),
+        BM_STOPPED);
+}
+
+#define EVAL(epochs, ler)                                                      \
+    "{\"event\":\"eval\",\"epoch\":" epochs ",\"data\":\"dev\",\"loss\":1,"    \
+    "\"ler\":" ler "}\n"
+
+/* Of four epochs the run had three; the second of them was the best. */
+static void test_a_run_that_converged_early_counts_to_its_end(void **_)
+{
+    bm_assignments none = {.n = 0};
+    bm_dataset dev = {.labels = 100};
+    bm_tuning t = {.directory = in_folder("early"),
+                   .set = {.rungs = 1},
+                   .epochs = 4,
+                   .first_rung = 4,
+                   .trials = &none,
+                   .n_trials = 1,
+                   .dev = &dev};
+    const char *evals = EVAL("1", "0.5") EVAL("2", "0.25") EVAL("3", "0.375");
+    char text[2000];
+    bm_tune_result r;
+
+    (void)_;
+    run_tool((char *[]){"mkdir", "-p", (char *)in_folder("early/trials/t000"),
+                        NULL});
+    snprintf(text, sizeof text, "%s{\"event\":\"end\",\"reason\":\"%s\"}\n",
+             evals, "stopped");
+    assert_ok(bm_file_write(in_folder("early/trials/t000/journal.jsonl"), text,
+                            strlen(text)));
+    assert_false(bm_trial_done(&t, (bm_tune_job){0}, &r));
+    snprintf(text, sizeof text, "%s{\"event\":\"end\",\"reason\":\"%s\"}\n",
+             evals, "converged");
+    assert_ok(bm_file_write(in_folder("early/trials/t000/journal.jsonl"), text,
+                            strlen(text)));
+    assert_true(bm_trial_done(&t, (bm_tune_job){0}, &r));
+    assert_true(r.ler == 0.375);
+    t.given.train.keep_best = true;
+    assert_true(bm_trial_done(&t, (bm_tune_job){0}, &r));
+    assert_true(r.ler == 0.25);
+}
+
 /* The given configuration is trained first; that it fails ends the search. */
 static void test_a_configuration_that_fails_ends_the_search(void **_)
 {
@@ -360,6 +475,26 @@ static void test_the_time_to_a_target(void **_)
                       "--network", "tokenring"),
                  64, "network tokenring is unknown");
     assert_int_not_equal(access(in_folder("x"), F_OK), 0); /* nothing began */
+}
+
+/* Buckets that are sent while others are computed take less time. */
+static void test_the_time_to_a_target_knows_overlapped_exchanges(void **_)
+{
+    char none[13][64], bucket[13][64];
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "overlap", "--trials", "3",
+                "--target", "99", "--network", "1gbe", "--set",
+                "tune.step_ms=1", "--set", "tune.rungs=1", "--set",
+                "tune.seeds=1", "--set", "train.epochs=4", "--set",
+                "train.strategy=ssgd", "--over", "ssgd.overlap=none,bucket");
+    assert_ended(&p, 0);
+    row_of("overlap", "t000", none);
+    row_of("overlap", "t002", bucket); /* t001 has none, too */
+    assert_string_equal(none[11], "none");
+    assert_string_equal(bucket[11], "bucket");
+    assert_true(strtod(bucket[9], NULL) < strtod(none[9], NULL));
 }
 
 /* With such rates trials learn nothing: the first model has more than 99 % errors.
@@ -550,11 +685,17 @@ int main(void)
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
+        cmocka_unit_test(test_the_time_to_a_target_knows_overlapped_exchanges),
         cmocka_unit_test(test_a_finalist_without_a_value_has_none_on_the_page),
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
         cmocka_unit_test(test_a_budget_that_is_too_small),
         cmocka_unit_test(test_a_larger_budget_continues_a_finished_search),
         cmocka_unit_test(test_finalists_are_judged_by_their_means),
+        cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
+        cmocka_unit_test(test_trials_have_no_copies_of_checkpoints),
+        cmocka_unit_test(test_a_run_in_use_is_waited_for),
+        cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
+        cmocka_unit_test(test_a_run_that_converged_early_counts_to_its_end),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
     };
 
