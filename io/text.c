@@ -51,8 +51,21 @@ static utf8proc_int32_t ruled(const bm_text_rules *rules,
     return rules->lower ? utf8proc_tolower(c) : c;
 }
 
+static bm_status check(const char *text)
+{
+    const utf8proc_uint8_t *at = (const utf8proc_uint8_t *)text;
+    utf8proc_int32_t c = 0;
+
+    while ((c = next(&at)) > 0)
+        ;
+    if (c < 0)
+        return BM_FAIL(BM_ERR_FORMAT, "\"%.60s\" is not UTF-8 at byte %zu",
+                       text, (size_t)((const char *)at - text));
+    return BM_OK;
+}
+
 /* Code point by code point: a lower one may be longer. */
-static bm_status change(const bm_text_rules *rules, const char *text, char *out)
+static void change(const bm_text_rules *rules, const char *text, char *out)
 {
     const utf8proc_uint8_t *at = (const utf8proc_uint8_t *)text;
     utf8proc_uint8_t *to = (utf8proc_uint8_t *)out;
@@ -65,10 +78,6 @@ static bm_status change(const bm_text_rules *rules, const char *text, char *out)
         before = c;
     }
     *to = '\0';
-    if (c < 0)
-        return BM_FAIL(BM_ERR_FORMAT, "\"%.60s\" is not UTF-8 at byte %zu",
-                       text, (size_t)((const char *)at - text));
-    return BM_OK;
 }
 
 static bm_status compose(const char *text, bool compatible, char **out)
@@ -89,21 +98,33 @@ static bm_status compose(const char *text, bool compatible, char **out)
     return BM_OK;
 }
 
+/* *out <- the text in lower case and without punctuation; free(*out). */
+static bm_status rule(const bm_text_rules *rules, const char *text, char **out)
+{
+    *out = malloc(LONGEST * strlen(text) + 1);
+    if (*out == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
+    change(rules, text, *out);
+    return BM_OK;
+}
+
+/* Letters and accents are composed first, so that an apostrophe stands between
+ * letters, and again, as lower case may be decomposed. */
 bm_status bm_text_apply(const bm_text_rules *rules, const char *text,
                         char **out)
 {
-    char *changed = malloc(LONGEST * strlen(text) + 1);
+    bool compatible = rules->form == BM_TEXT_NFKC;
+    char *composed = NULL, *ruled = NULL;
     bm_status status = BM_OK;
 
-    if (changed == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
-    status = change(rules, text, changed);
-    if (status == BM_OK && rules->form != BM_TEXT_AS_IS) {
-        status = compose(changed, rules->form == BM_TEXT_NFKC, out);
-    } else if (status == BM_OK) {
-        *out = changed;
-        return BM_OK;
-    }
-    free(changed);
+    BM_TRY(check(text));
+    if (rules->form == BM_TEXT_AS_IS)
+        return rule(rules, text, out);
+    BM_TRY(compose(text, compatible, &composed));
+    BM_TRY_DONE(rule(rules, composed, &ruled));
+    status = compose(ruled, compatible, out);
+done:
+    free(composed);
+    free(ruled);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "core/rng.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static double rate_of(bm_error_count sum)
@@ -84,6 +85,16 @@ static void draw_all(const bm_error_count *group, size_t groups, double *rates,
     out->below = share_below(rates, n);
 }
 
+/* Are there two sequences to draw from that have something to count? */
+static bool has_two(const bm_error_count *count, size_t n)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n && found < 2; i++)
+        found += count[i].total > 0 || count[i].errors != 0;
+    return found == 2;
+}
+
 bm_status bm_bootstrap(const bm_error_count *count, size_t n, bm_interval *out)
 {
     size_t groups = n < BM_DRAWN_GROUPS ? n : BM_DRAWN_GROUPS;
@@ -98,7 +109,7 @@ bm_status bm_bootstrap(const bm_error_count *count, size_t n, bm_interval *out)
         all = add(all, count[i]);
     got.rate = rate_of(all);
     pool(count, n, group, groups);
-    if (!isnan(got.rate))
+    if (!isnan(got.rate) && has_two(count, n))
         draw_all(group, groups, rates, &got);
     *out = got;
 done:

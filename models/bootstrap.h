@@ -34,9 +34,10 @@ typedef struct bm_interval {
 enum { BM_DRAWS = 10000, BM_DRAWN_GROUPS = 10000 };
 
 /*
- * All of *out is NAN if the totals are 0. More than BM_DRAWN_GROUPS sequences
- * are drawn in that many groups of neighbours, which bounds the time to about a
- * second. Fails only with BM_ERR_MEMORY.
+ * All of *out is NAN if the totals are 0, all but the rate if only one sequence
+ * has labels or errors. More than BM_DRAWN_GROUPS sequences are drawn in that many
+ * groups of neighbours, which bounds the time to about a second. Fails only with
+ * BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_bootstrap(const bm_error_count *count, size_t n,
                                   bm_interval *out);

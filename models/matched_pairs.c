@@ -100,12 +100,12 @@ done:
 
 void bm_matched_pairs_test(const bm_matched_pairs *m, double *z, double *p)
 {
-    double n = (double)m->segments, mean = m->sum / n;
-    double variance = (m->squares - n * mean * mean) / (n - 1);
+    double n = (double)m->segments;
+    double spread = n * m->squares - m->sum * m->sum; /* n (n - 1) variance */
 
     *z = *p = NAN;
-    if (m->segments < 2)
+    if (m->segments < BM_LEAST_SEGMENTS || (spread <= 0 && m->sum != 0))
         return;
-    *z = mean == 0 ? 0 : mean / sqrt(fmax(variance, 0) / n);
+    *z = m->sum == 0 ? 0 : m->sum / sqrt(spread / (n - 1));
     *p = erfc(fabs(*z) / sqrt(2));
 }

@@ -28,8 +28,12 @@ BM_CHECKED bm_status bm_matched_pairs_add(bm_matched_pairs *m, const bm_pair *a,
                                           size_t n_a, const bm_pair *b,
                                           size_t n_b);
 
-/* *z > 0: a has more errors. Both are NAN with fewer than two segments; with
- * equal differences z is infinite, or 0 if they are 0. */
+/* Segments from which on the normal distribution is used. */
+enum { BM_LEAST_SEGMENTS = 20 };
+
+/* *z > 0: a has more errors. Both are NAN with fewer than BM_LEAST_SEGMENTS
+ * segments, or if all differences are equal and not 0: their variance is then
+ * unknown. */
 void bm_matched_pairs_test(const bm_matched_pairs *m, double *z, double *p);
 
 #endif

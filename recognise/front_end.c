@@ -17,9 +17,14 @@ struct bm_front_end {
     bm_recording_settings recording;
     bm_image_settings image;
     bm_feature_file_settings file;
-    bm_image_plan plan;      /* of images */
-    bm_recording_bank *bank; /* of recordings */
-    bm_chain *chain;         /* NULL: images */
+    bm_image_plan plan;               /* of images */
+    bm_recording_bank *bank;          /* of recordings */
+    bm_chain *chain;                  /* NULL: images */
+    const bm_chain_settings *chained; /* its settings, and */
+    size_t dim;                       /* features before it */
+    const char *normalise;            /* how the model's were normalised */
+    size_t speaker;                   /* of the next input */
+    bool learning;                    /* inputs are for bm_chain_learn */
     bm_cmvn norm;
     bm_sound sound;
     bm_frames frames;
@@ -31,6 +36,9 @@ struct bm_front_end {
 static bm_status open_chain(bm_front_end *f, bm_chain_settings *s, size_t dim,
                             const char *description)
 {
+    f->chained = s;
+    f->dim = dim;
+    f->normalise = s->normalise;
     if (strcmp(s->normalise, "speaker") == 0 ||
         strcmp(s->normalise, "kaldi") == 0)
         s->normalise = "utterance";
@@ -61,7 +69,8 @@ static bm_status open_recordings(bm_front_end *f, const char *description,
         return BM_FAIL(BM_ERR_FORMAT,
                        "the model does not say at which rate its recordings "
                        "were sampled");
-    s->channel = channel;
+    if (channel != BM_CHANNEL_AS_TRAINED)
+        s->channel = channel;
     BM_TRY(bm_recording_bank_new(&f->bank, s));
     return open_chain(f, &s->chain, bm_recording_columns(s), description);
 }
@@ -169,6 +178,41 @@ double bm_front_end_shift(const bm_front_end *f)
     return 0;
 }
 
+/* ---- speakers ------------------------------------------------------------ */
+
+const char *bm_front_end_normalise(const bm_front_end *f)
+{
+    return f->normalise != NULL ? f->normalise : "none";
+}
+
+bm_status bm_front_end_speakers(bm_front_end *f, size_t n)
+{
+    bm_chain_settings s = *f->chained;
+
+    s.normalise = "speaker";
+    bm_chain_free(f->chain);
+    f->chain = NULL;
+    return bm_chain_new(&f->chain, &s, "features", f->dim, n);
+}
+
+bm_status bm_front_end_learn(bm_front_end *f, size_t speaker, const char *path,
+                             bm_excerpt part)
+{
+    bm_input_frames none = {0};
+    bm_status status = BM_OK;
+
+    f->speaker = speaker;
+    f->learning = true;
+    status = bm_front_end_file(f, path, part, &none);
+    f->learning = false;
+    return status;
+}
+
+void bm_front_end_hear(bm_front_end *f, size_t speaker)
+{
+    f->speaker = speaker;
+}
+
 /* ---- inputs -------------------------------------------------------------- */
 
 const char *bm_input_noun(bm_input_kind kind)
@@ -205,7 +249,9 @@ static bm_status refine(bm_front_end *f, double length, bm_input_frames *out)
     double shift = bm_front_end_shift(f);
     double step = shift > 0 ? shift : (double)f->file.chain.subsample;
 
-    BM_TRY(bm_chain_apply(f->chain, 0, &f->frames, &x));
+    if (f->learning)
+        return bm_chain_learn(f->chain, f->speaker, &f->frames);
+    BM_TRY(bm_chain_apply(f->chain, f->speaker, &f->frames, &x));
     *out = (bm_input_frames){
         .x = x->x, .n = x->n, .dim = x->dim, .step = step, .length = length};
     return BM_OK;
@@ -353,6 +399,14 @@ static bm_status take_features(bm_front_end *f, bm_input_frames *out)
     return refine(f, (double)f->frames.n * (shift > 0 ? shift : 1), out);
 }
 
+/* By its first bytes. */
+static bool is_numpy(const char *path)
+{
+    const char *kind = bm_file_kind(path);
+
+    return kind != NULL && strncmp(kind, "a NumPy", 7) == 0;
+}
+
 static bm_status read_features(bm_front_end *f, const char *path,
                                bm_input_frames *out)
 {
@@ -361,6 +415,12 @@ static bm_status read_features(bm_front_end *f, const char *path,
 
     BM_TRY(
         bm_feature_file_read(path, (size_t)f->file.dim, &f->frames, &problem));
+    if (bm_problem_is(&problem) && strcmp(problem.kind, "not a matrix") == 0 &&
+        is_numpy(path))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, whose name must end in .npy or .npz; stdin "
+                       "takes none",
+                       path, bm_file_kind(path));
     if (bm_problem_is(&problem))
         return fail_as(&problem, path, "feature file");
     status = take_features(f, out);

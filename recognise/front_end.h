@@ -35,10 +35,13 @@ typedef struct bm_input_frames {
                            a low sampling rate; 0: none is */
 } bm_input_frames;
 
+enum { BM_CHANNEL_AS_TRAINED = -1 };
+
 /* By the description of a model's features (io/features/feature_text.h), of
  * which there are `features` per frame. channel: of recordings, from 1; 0: the
- * mean of all. Fails with BM_ERR_FORMAT if the description is invalid, or with
- * BM_ERR_MEMORY. Close with bm_front_end_close; NULL is a no-op. */
+ * mean of all; or BM_CHANNEL_AS_TRAINED, that of the description. Fails with
+ * BM_ERR_FORMAT if the description is invalid, or with BM_ERR_MEMORY. Close with
+ * bm_front_end_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_front_end_open(bm_front_end **out,
                                        const char *description, size_t features,
                                        long channel);
@@ -48,9 +51,29 @@ bm_input_kind bm_front_end_kind(const bm_front_end *f);
 long bm_front_end_rate(const bm_front_end *f);    /* in Hz; 0: no recordings */
 double bm_front_end_shift(const bm_front_end *f); /* s of a frame; 0: no time */
 
+/* What the model's features were normalised over, as features.normalise says
+ * it, "speaker"; borrowed. */
+const char *bm_front_end_normalise(const bm_front_end *f);
+
+/*
+ * Features that were normalised by speaker are normalised by recording, unless
+ * all inputs are learned first:
+ *
+ *     bm_front_end_speakers(f, n);
+ *     bm_front_end_learn(f, speaker, path, part);     for each input
+ *     bm_front_end_hear(f, speaker);                  for each input again
+ *     bm_front_end_file(f, path, part, &frames);
+ *
+ * They fail as bm_front_end_file. Images have no speakers.
+ */
+BM_CHECKED bm_status bm_front_end_speakers(bm_front_end *f, size_t n);
+BM_CHECKED bm_status bm_front_end_learn(bm_front_end *f, size_t speaker,
+                                        const char *path, bm_excerpt part);
+void bm_front_end_hear(bm_front_end *f, size_t speaker);
+
 /*
  * The frames of a file, of an image in memory, or of features as the feature
- * files have them; of x [n], samples from -1 to 1 at any rate. Features that were normalised by speaker are normalised by recording.
+ * files have them; of x [n], samples from -1 to 1 at any rate.
  * All fail with BM_ERR_FORMAT or BM_ERR_MISSING if the input cannot be used, with
  * BM_ERR_IO if the disk fails, and with BM_ERR_MEMORY.
  */

@@ -239,6 +239,16 @@ static bm_status compute(bm_transcriber *t, const bm_input_frames *f, size_t *n,
     return bm_sync(t->be);
 }
 
+static bm_status check_finite(const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(y[i]))
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "the network's outputs are not finite; are the "
+                           "features made as the model's were?");
+    return BM_OK;
+}
+
 /* ---- words --------------------------------------------------------------- */
 
 /* `found` is borrowed until the next call. */
@@ -293,6 +303,7 @@ bm_status bm_transcriber_frames(bm_transcriber *t, const bm_input_frames *f,
                        "too long for the model's attention; give excerpts "
                        "(start, duration)");
     BM_TRY(compute(t, f, &frames, &classes));
+    BM_TRY(check_finite(t->logits, frames * classes));
     text = calloc(1, sizeof *text);
     if (text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a transcript");

@@ -2,6 +2,7 @@
 #include "cli/align/align_formats.h"
 #include "cli/align/frame_targets.h"
 #include "cli/align/manifest_set.h"
+#include "cli/align/stop_request.h"
 #include "cli/decode/folder_walk.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
@@ -9,6 +10,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/words.h"
+#include "recognise/front_end.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,7 +32,8 @@ typedef struct wanted {
 /* How many sequences are aligned, and why others are not. */
 typedef struct outcome {
     size_t aligned, infeasible, impossible, unlabelled;
-    size_t far; /* of the infeasible: too long for attention */
+    size_t far;  /* of the infeasible: too long for attention */
+    size_t bare; /* of the aligned: no labels for --blank nearest */
 } outcome;
 
 typedef struct aligning {
@@ -45,6 +48,7 @@ typedef struct aligning {
     bm_file_replacement file;
     FILE *stream;
     bm_frame_targets *targets;
+    double shift; /* seconds of a stored frame; 0: not recordings */
     outcome n;
 } aligning;
 
@@ -82,6 +86,7 @@ static bm_status see(void *self, const bm_seen *seen)
     size_t k = (size_t)seen->sequence;
     double *row = a->spans + a->first[k] * SPAN;
 
+    BM_TRY(bm_stop_request_check());
     if (!seen->has_reference)
         return BM_OK;
     BM_TRY(bm_ctc_align(seen->logits, seen->frames, seen->stride,
@@ -173,6 +178,20 @@ static void leave_out(aligning *a, const char *id, const int32_t *labels,
                               a->stream);
 }
 
+/* A sequence without labels has no nearest one. */
+static bm_status add_targets(aligning *a, const bm_aligned *aligned,
+                             const float *x, const int32_t *labels, size_t n)
+{
+    if (a->targets == NULL)
+        return BM_OK;
+    if (a->want.nearest && n == 0) {
+        a->n.bare++;
+        return BM_OK;
+    }
+    return bm_frame_targets_add(a->targets, aligned->id, &aligned->map, x,
+                                labels, a->buffer, n);
+}
+
 /* Writes sequence k of the set, x [frames, features] as stored. */
 static bm_status write_sequence(aligning *a, size_t k, const float *x,
                                 const int32_t *labels)
@@ -184,7 +203,7 @@ static bm_status write_sequence(aligning *a, size_t k, const float *x,
     bm_aligned aligned = {.map = {frames,
                                   bm_model_frames(a->scored.net.model, frames),
                                   bm_model_stride(a->scored.net.model)},
-                          .shift = bm_shard_frame_shift(data->shards[0]),
+                          .shift = a->shift,
                           .log_p = a->path[k]};
     bm_status status = BM_OK;
 
@@ -205,9 +224,7 @@ static bm_status write_sequence(aligning *a, size_t k, const float *x,
     BM_TRY_DONE(bm_aligned_fill(&aligned, bm_dataset_vocab(data), labels,
                                 a->buffer, n));
     BM_TRY_DONE(write_text(a, &aligned));
-    if (a->targets != NULL)
-        status = bm_frame_targets_add(a->targets, aligned.id, &aligned.map, x,
-                                      labels, a->buffer, n);
+    status = add_targets(a, &aligned, x, labels, n);
 done:
     bm_aligned_free(&aligned);
     return status;
@@ -224,6 +241,7 @@ static bm_status write_all(aligning *a)
 
         BM_TRY_DONE(bm_dataset_read(a->stored, unit, &s));
         for (size_t i = 0; i < s.n; i++, k++) {
+            BM_TRY_DONE(bm_stop_request_check());
             BM_TRY_DONE(
                 write_sequence(a, k, s.x + frame * D, s.targets + label));
             frame += (size_t)s.frames[i];
@@ -245,6 +263,10 @@ static void report(const aligning *a)
            "without a reference, %zu that cannot be read",
            n->aligned, bm_count_noun((long long)all, "sequence").text,
            n->infeasible, n->impossible, n->unlabelled, a->packed.unread);
+    if (n->bare > 0)
+        bm_log(BM_NOTE, "left %s without labels out of %s",
+               bm_count_noun((long long)n->bare, "sequence").text,
+               a->want.targets);
 }
 
 static bm_status finish(aligning *a)
@@ -256,6 +278,11 @@ static bm_status finish(aligning *a)
                        "not finite, %zu without a reference",
                        a->stored->directory, a->n.infeasible, a->n.impossible,
                        a->n.unlabelled);
+    if (a->targets != NULL && a->n.bare == a->n.aligned)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: no sequence has labels, which --blank nearest "
+                       "needs",
+                       a->stored->directory);
     if (a->file.temporary[0] != '\0')
         BM_TRY(bm_file_replace_commit(&a->file, true));
     if (a->targets != NULL)
@@ -288,6 +315,25 @@ static bm_status make_empty_directory(const char *path)
     return BM_OK;
 }
 
+/* Sets have whole microseconds; the settings of the features tell it exactly. */
+static bm_status find_shift(aligning *a)
+{
+    const bm_shard *shard = a->stored->shards[0];
+    bm_front_end *front = NULL;
+    bm_status status = BM_OK;
+
+    a->shift = bm_shard_frame_shift(shard);
+    status = bm_front_end_open(&front, bm_shard_features_text(shard),
+                               a->stored->features, 0);
+    if (status == BM_ERR_FORMAT) /* it was made otherwise */
+        return BM_OK;
+    BM_TRY(status);
+    if (bm_front_end_shift(front) > 0)
+        a->shift = bm_front_end_shift(front);
+    bm_front_end_close(front);
+    return BM_OK;
+}
+
 static bm_status open_outputs(aligning *a)
 {
     const wanted *w = &a->want;
@@ -302,6 +348,7 @@ static bm_status open_outputs(aligning *a)
         a->stream = stdout;
     }
     BM_TRY(bm_dataset_open(&a->stored, a->scored.data->directory));
+    BM_TRY(find_shift(a));
     if (w->targets == NULL)
         return BM_OK;
     return bm_frame_targets_open(&a->targets, w->targets, a->stored,
@@ -328,6 +375,7 @@ static bm_status pack_manifest(aligning *a, const char *model, const char *path)
         return BM_FAIL(BM_ERR_ARG,
                        "align: %s is a manifest; pack it to align it with -n",
                        path);
+    bm_stop_request_catch();
     BM_TRY(bm_recogniser_find(model, file, sizeof file));
     BM_TRY(bm_recogniser_read(&net, a->scored.be, file, 1));
     status = bm_manifest_set_make(&a->packed, path, &net);
@@ -417,6 +465,7 @@ static bm_status align(const bm_arguments *args)
 done:
     aligning_close(&a);
     bm_score_session_close(&session);
+    bm_stop_request_obey();
     return status;
 }
 

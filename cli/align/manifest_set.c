@@ -1,5 +1,6 @@
 #include "cli/align/manifest_set.h"
 
+#include "cli/align/stop_request.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest.h"
@@ -75,6 +76,54 @@ static bm_status open_manifest(packing *p, const char *path)
     return bm_manifest_read(&p->manifest, path, keys[kind], 100, false);
 }
 
+/* Every row needs its speaker. */
+static bm_status check_speakers(const packing *p)
+{
+    for (size_t i = 0; i < bm_manifest_size(p->manifest); i++) {
+        bm_manifest_row row = bm_manifest_at(p->manifest, i);
+
+        if (row.speaker[0] == '\0')
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s:%zu: %s has no \"speaker\", by which the "
+                           "model's features are normalised; add it to each "
+                           "row",
+                           bm_manifest_path(p->manifest), row.line, row.id);
+    }
+    return BM_OK;
+}
+
+/* Files that cannot be used are named in the second pass. */
+static bm_status learn_speakers(packing *p)
+{
+    BM_TRY(check_speakers(p));
+    BM_TRY(bm_front_end_speakers(p->front, bm_manifest_speakers(p->manifest)));
+    for (size_t i = 0; i < bm_manifest_size(p->manifest); i++) {
+        bm_manifest_row row = bm_manifest_at(p->manifest, i);
+        bm_excerpt part = {row.start, row.duration, row.channel};
+        bm_status status = BM_OK;
+
+        BM_TRY(bm_stop_request_check());
+        status =
+            bm_front_end_learn(p->front, row.speaker_number, row.path, part);
+        if (status != BM_ERR_FORMAT && status != BM_ERR_MISSING)
+            BM_TRY(status);
+    }
+    return BM_OK;
+}
+
+/* As packing does it. */
+static bm_status normalise(packing *p)
+{
+    const char *over = bm_front_end_normalise(p->front);
+
+    if (strcmp(over, "kaldi") == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model's features are normalised by statistics of "
+                       "Kaldi's; pack %s first, and align that",
+                       bm_manifest_path(p->manifest));
+    return strcmp(over, "speaker") == 0 ? learn_speakers(p) : BM_OK;
+}
+
 static bm_status open_writer(packing *p, const char *directory)
 {
     bm_shard_settings set = {0};
@@ -125,8 +174,10 @@ static bm_status pack_row(packing *p, const bm_manifest_row *row)
     bm_excerpt part = {row->start, row->duration, row->channel};
     bm_input_frames frames = {0};
     size_t n = 0;
-    bm_status status = bm_front_end_file(p->front, row->path, part, &frames);
+    bm_status status = BM_OK;
 
+    bm_front_end_hear(p->front, row->speaker_number);
+    status = bm_front_end_file(p->front, row->path, part, &frames);
     if (status == BM_ERR_FORMAT || status == BM_ERR_MISSING) {
         if (p->unread++ < MOST_LOGGED)
             bm_log(BM_WARNING, "left out %s: %s", row->id, bm_last_message());
@@ -146,15 +197,17 @@ bm_status bm_manifest_set_make(bm_manifest_set *s, const char *manifest,
     size_t shards = 0, rows = 0;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(
-        bm_front_end_open(&p.front, model->features_text, model->features, 0));
+    BM_TRY_DONE(bm_front_end_open(&p.front, model->features_text,
+                                  model->features, BM_CHANNEL_AS_TRAINED));
     BM_TRY_DONE(open_manifest(&p, manifest));
+    BM_TRY_DONE(normalise(&p));
     BM_TRY_DONE(make_directory(s->directory, sizeof s->directory));
     BM_TRY_DONE(open_writer(&p, s->directory));
     rows = bm_manifest_size(p.manifest);
     for (size_t i = 0; i < rows; i++) {
         bm_manifest_row row = bm_manifest_at(p.manifest, i);
 
+        BM_TRY_DONE(bm_stop_request_check());
         BM_TRY_DONE(pack_row(&p, &row));
     }
     if (p.unread == rows)

@@ -13,9 +13,11 @@ typedef struct bm_manifest_set {
 } bm_manifest_set;
 
 /* Starts as {0}; remove it with bm_manifest_set_remove, also after a failure.
+ * Features that were normalised by speaker are normalised by the manifest's.
  * Fails with BM_ERR_FORMAT if it is not known how the model's features are made,
- * if the manifest is invalid, or none of its files can be used; with
- * BM_ERR_CREATE or BM_ERR_IO if TMPDIR cannot be written. */
+ * or they need statistics of Kaldi's, if the manifest is invalid or lacks
+ * speakers, or none of its files can be used; with BM_ERR_CREATE or BM_ERR_IO if
+ * TMPDIR cannot be written; with BM_STOPPED after a signal. */
 BM_CHECKED bm_status bm_manifest_set_make(bm_manifest_set *s,
                                           const char *manifest,
                                           const bm_recogniser *model);

@@ -2,6 +2,7 @@
 #include "cli/decode/format.h"
 
 #include "cli/json_output.h"
+#include "cli/score/transcripts.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static void write_trn(FILE *out, const bm_decoded *d)
     if (d->transcript == NULL)
         return;
     fprintf(out, "%s (", d->transcript->readings[0].text);
-    bm_format_name(out, d->input->id);
+    bm_trn_id_print(out, d->input->id);
     fprintf(out, ")\n");
 }
 

@@ -54,6 +54,16 @@ static void describe_number(bm_graph *g, const char *key, size_t n)
     bm_graph_text(g, key, text);
 }
 
+/* The fewest frames that give an output: operators have no windows of fewer. */
+static size_t least_frames(const bm_model *m)
+{
+    size_t n = 1;
+
+    while (bm_model_frames(m, n) == 0)
+        n++;
+    return n;
+}
+
 /* The texts of a model file, and what follows from them. */
 static bm_status describe(bm_graph *g, const bm_recogniser *r, bool normalised)
 {
@@ -71,6 +81,7 @@ static bm_status describe(bm_graph *g, const bm_recogniser *r, bool normalised)
         bm_graph_text(g, t->key, t->text == r->features_text ? brief : t->text);
     bm_graph_text(g, "normalised_by_graph", normalised ? "yes" : "no");
     describe_number(g, "input_frames_per_output", bm_model_stride(r->model));
+    describe_number(g, "least_frames", least_frames(r->model));
     if (json_is_integer(rate))
         describe_number(g, "sample_rate", (size_t)json_integer_value(rate));
     bm_graph_text(g, "bmuf", bm_version());

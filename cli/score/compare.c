@@ -175,6 +175,7 @@ static void print_settings(const comparison *c)
 
 static void print_text(const comparison *c)
 {
+    bm_interval_warn(c->sequences, "sequence");
     printf("on %s: %s\n", c->data,
            bm_count_noun((long long)c->sequences, "sequence").text);
     for (int k = 0; k < c->a->n_nouns; k++)

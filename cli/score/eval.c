@@ -5,6 +5,7 @@
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
+#include "cli/score/transcripts.h"
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
@@ -98,8 +99,11 @@ static bm_status write_trn(evaluation *s, char *const *lines, const char *path)
     for (size_t i = 0; i < s->scored.data->n && status == BM_OK; i++) {
         const char *tag = NULL;
         status = bm_dataset_tag(s->scored.data, (int64_t)i, &tag);
-        if (status == BM_OK)
-            fprintf(memory, "%s (%s)\n", lines[i] != NULL ? lines[i] : "", tag);
+        if (status != BM_OK)
+            break;
+        fprintf(memory, "%s (", lines[i] != NULL ? lines[i] : "");
+        bm_trn_id_print(memory, tag);
+        fprintf(memory, ")\n");
     }
     fclose(memory);
     if (status == BM_OK && is_stdout(path))
@@ -224,6 +228,8 @@ static void print_rates(const bm_scoring *s, const bm_interval *labels,
 {
     const bm_evaluation *e = &s->result;
 
+    if (e->references > 0)
+        bm_interval_warn((size_t)e->references, "sequence");
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
                 bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
@@ -247,10 +253,10 @@ static void print_table(const bm_scoring *s, const bm_interval *labels,
     print_sequences(e, out);
     print_rates(s, labels, words, out);
     if (e->score.skipped > 0)
-        fprintf(out, "skipped         %s infeasible for the loss\n",
+        fprintf(out, "skipped         %s infeasible or not finite\n",
                 count(e->score.skipped, "sequence").text);
     if (e->score.zeroed > 0)
-        fprintf(out, "with loss 0     %s infeasible for the loss\n",
+        fprintf(out, "with loss 0     %s infeasible or not finite\n",
                 count(e->score.zeroed, "sequence").text);
     fprintf(out, "speed           %.0f frames/s\n", e->frames / e->seconds);
 }

@@ -1,12 +1,15 @@
 #include "cli/score/interval_text.h"
 
+#include "core/log.h"
+#include "core/words.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 static bool is_known(const bm_interval *i)
 {
-    return i->rate > 0; /* false for NAN */
+    return i->rate > 0 && !isnan(i->low); /* false for NAN */
 }
 
 const char *bm_interval_text(const bm_interval *i, char out[80])
@@ -33,6 +36,8 @@ const char *bm_difference_text(const bm_interval *i, char out[120])
 
     if (isnan(i->rate))
         snprintf(out, 120, "not known");
+    else if (isnan(i->low))
+        snprintf(out, 120, "too few to compare");
     else if (i->low == 0 && i->high == 0)
         snprintf(out, 120, "no difference in any sequence");
     else if (clear)
@@ -51,8 +56,17 @@ const char *bm_difference_text(const bm_interval *i, char out[120])
 
 json_t *bm_difference_json(const bm_interval *i)
 {
-    if (isnan(i->rate))
+    if (isnan(i->low))
         return json_null();
     return json_pack("{s:f, s:f, s:f, s:f}", "difference", i->rate, "low",
                      i->low, "high", i->high, "probability_lower", i->below);
+}
+
+void bm_interval_warn(size_t n, const char *noun)
+{
+    if (n < BM_GOOD_DRAWN)
+        bm_log(BM_WARNING,
+               "an interval from %s is too narrow or unknown; score %d %ss or "
+               "more",
+               bm_count_noun((long long)n, noun).text, BM_GOOD_DRAWN, noun);
 }

@@ -62,7 +62,7 @@ static void print_confusions(const bm_scored *s, const bm_scored_system *one)
                 .text);
 }
 
-/* "34 segments, z = -2.31, p = 0.0209: system 2 has fewer errors" */
+/* "34 segments, z = -2.31, p = 0.0209: fewer errors" */
 static void print_pairs(size_t k, const bm_scored_system *one)
 {
     double z = 0, p = 0;
@@ -73,7 +73,8 @@ static void print_pairs(size_t k, const bm_scored_system *one)
     if (isnan(z))
         printf(", too few to test\n");
     else
-        printf(", z = %.2f, p = %.4f: %s\n", z, p,
+        printf(", z = %.2f, p %s %.4f: %s\n", z, p < 1e-4 ? "<" : "=",
+               fmax(p, 1e-4),
                p >= significant ? "not significant"
                : z > 0          ? "fewer errors"
                                 : "more errors");
@@ -97,6 +98,10 @@ static void print_comparison(const bm_scored *s)
 
 void bm_scored_print(const bm_scored *s)
 {
+    bool speakers = strcmp(s->draw, "speakers") == 0;
+
+    bm_interval_warn(speakers ? s->n_speakers : s->sequences,
+                     speakers ? "speaker" : "sequence");
     printf("reference       %s\n", s->reference);
     if (s->unlabelled > 0)
         printf("not scored      %s without a reference\n",

@@ -40,7 +40,10 @@ static bm_status encode(bm_vocab *v, const char *text, coded *out)
     BM_TRY(bm_vocab_learn(v, text));
     out->n = bm_vocab_encode(v, text, out->of, &unknown, NULL);
     if (unknown > 0)
-        return BM_FAIL(BM_ERR_FORMAT, "<blank> is not a word");
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "<blank> is not a word, but the blank of CTC; remove it from "
+            "the texts, or write it in another way");
     return BM_OK;
 }
 

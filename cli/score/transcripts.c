@@ -98,15 +98,57 @@ static void trim(char *text)
         text[--n] = '\0';
 }
 
+/* ---- ids of trn ---------------------------------------------------------- */
+
+/* The parenthesis that the one at text[n - 1] closes; NULL: there is none. */
+static char *opening(char *text, size_t n)
+{
+    size_t depth = 0;
+
+    while (n-- > 0) {
+        depth += text[n] == ')';
+        if (text[n] == '(' && --depth == 0)
+            return text + n;
+    }
+    return NULL;
+}
+
+/* Does every parenthesis have its other one? */
+static bool is_paired(const char *text)
+{
+    size_t depth = 0;
+
+    for (; *text != '\0'; text++) {
+        if (*text == ')' && depth-- == 0)
+            return false;
+        depth += *text == '(';
+    }
+    return depth == 0;
+}
+
+void bm_trn_id_print(FILE *out, const char *id)
+{
+    bool paired = is_paired(id);
+
+    for (; *id != '\0'; id++) {
+        unsigned char c = (unsigned char)*id;
+        bool odd = c <= ' ' || c == 0x7f || (!paired && strchr("()", c));
+
+        fputc(odd ? '_' : c, out);
+    }
+}
+
+/* ---- forms --------------------------------------------------------------- */
+
 /* A line to an utterance; false: it is not of this form. */
 typedef bool line_reader(char *line, bm_utterance *u);
 
 static bool read_trn(char *line, bm_utterance *u)
 {
     size_t n = strlen(line);
-    char *open = strrchr(line, '(');
+    char *open = n > 0 && line[n - 1] == ')' ? opening(line, n) : NULL;
 
-    if (open == NULL || n == 0 || line[n - 1] != ')')
+    if (open == NULL)
         return false;
     line[n - 1] = '\0';
     *open++ = '\0';

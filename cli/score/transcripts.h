@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Name, what a line has. */
 #define BM_TRANSCRIPT_FORMS(X)                                                 \
@@ -69,6 +70,10 @@ void bm_transcripts_free(bm_transcripts *t);
 BM_CHECKED bm_status bm_transcripts_pair(bm_transcripts *ref,
                                          bm_transcripts *hyp, size_t n_hyp,
                                          size_t *outside);
+
+/* Prints an id for trn, whose id is in the last pair of parentheses that is not in
+ * another: blanks, and parentheses that make no pairs, become _. */
+void bm_trn_id_print(FILE *out, const char *id);
 
 /* Sets the speaker of utterance i by its id, as sclite does: what is before the
  * first - or _. Fails with BM_ERR_FORMAT if there is neither, or with

@@ -5,6 +5,7 @@
 #include "io/features/fbank.h"
 #include "io/features/pitch.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -134,9 +135,12 @@ size_t bm_recording_columns(const bm_recording_settings *s)
            (s->pitch ? BM_PITCH_COLUMNS : 0);
 }
 
+/* The filter bank moves by whole samples, truncated as it does. */
 double bm_recording_shift(const bm_recording_settings *s)
 {
-    return s->shift_ms / 1000 * (double)s->chain.subsample;
+    double samples = floor(s->shift_ms * (double)s->rate / 1000 + 1e-6);
+
+    return samples / (double)s->rate * (double)s->chain.subsample;
 }
 
 static void add_dither(const bm_recording_settings *s, const char *id, float *x,

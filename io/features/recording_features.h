@@ -37,7 +37,7 @@ size_t bm_recording_bank_frames(const bm_recording_bank *b, size_t samples);
 
 size_t bm_recording_columns(const bm_recording_settings *s); /* of a frame */
 
-/* Seconds between the frames that the chain leaves. */
+/* Seconds between the frames that the chain leaves, for s->rate > 0. */
 double bm_recording_shift(const bm_recording_settings *s);
 
 /* The frames of x [n], in the range of 16-bit samples; out->n = 0 if there are

@@ -8,12 +8,14 @@
 #include "models/align.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/program.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
 #include <glob.h>
 #include <math.h>
+#include <signal.h>
 #include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,7 @@ static int drop_model(void **state)
 {
     for (size_t i = 0; i < N; i++)
         json_decref(aligned[i]);
+    programs_end(state);
     return folder_remove(state);
 }
 
@@ -476,6 +479,141 @@ static void test_manifests_are_aligned_as_their_sets(void **state)
                  "pack it to align it with -n");
 }
 
+/* A model of channel 1, normalised by speaker: files with another second channel
+ * are aligned as the set that is packed of them. */
+static void test_manifests_are_normalised_as_the_model_was(void **state)
+{
+    enum { SAMPLES_OF = 4000, FILES = 4 };
+    static const char *const how[] = {"features.mels=8", "features.channel=1",
+                                      "features.normalise=speaker"};
+    static int x[2 * SAMPLES_OF];
+    char rows[1000] = "", bare[1000] = "";
+    outcome set, files;
+
+    (void)state;
+    for (int k = 0; k < FILES; k++) {
+        size_t at = strlen(rows), end = strlen(bare);
+        char name[32];
+
+        make_tone(x, SAMPLES_OF, 2, 300 + 40 * k, 8000);
+        snprintf(name, sizeof name, "stereo-%d.wav", k);
+        write_sound(name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, SAMPLES_OF, 2,
+                    8000);
+        snprintf(rows + at, sizeof rows - at,
+                 "{\"id\": \"s%d\", \"audio\": \"%s\", \"text\": \"a b\", "
+                 "\"speaker\": \"of-%d\"}\n",
+                 k, name, k % 2);
+        snprintf(bare + end, sizeof bare - end,
+                 "{\"id\": \"s%d\", \"audio\": \"%s\", \"text\": \"a\"}\n", k,
+                 name);
+    }
+    write_text("stereo.jsonl", rows);
+    write_text("bare.jsonl", bare);
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "by-speaker",
+                     "--set", how[0], "--set", how[1], "--set", how[2]),
+                0);
+    assert_code(BMUF("pack", "--audio", "stereo.jsonl", "--out", "stereo",
+                     "--vocab", "by-speaker", "--set", how[0], "--set", how[1],
+                     "--set", how[2]),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "of-speakers", "--set",
+                     "data.train=by-speaker", "--set", "data.dev=by-speaker",
+                     "--set", "train.epochs=1"),
+                0);
+    set = BMUF("align", "of-speakers", "stereo", "--format", "json");
+    files = BMUF("align", "of-speakers", "stereo.jsonl", "--format", "json");
+    assert_code(set, 0);
+    assert_code(files, 0);
+    assert_string_equal(files.out, set.out);
+    assert_fails(BMUF("align", "of-speakers", "bare.jsonl"), 65,
+                 "bare.jsonl:1: s0 has no \"speaker\"");
+}
+
+/* A text is an archive of Kaldi's, too: sums of 8 bands and their squares over 10
+ * frames. */
+static void test_statistics_of_kaldi_need_a_packed_set(void **state)
+{
+    (void)state;
+    assert_ok(bm_file_make_directory(in_folder("stats")));
+    write_text("stats/wav.scp", "a-0 ../test-0.wav\na-1 ../test-1.wav\n");
+    write_text("stats/text", "a-0 a\na-1 b\n");
+    write_text("stats/utt2spk", "a-0 ann\na-1 ann\n");
+    write_text("stats/cmvn.ark", "ann  [\n 10 10 10 10 10 10 10 10 10\n"
+                                 " 20 20 20 20 20 20 20 20 0 ]\n");
+    write_text("stats/cmvn.scp", "ann cmvn.ark:4\n");
+    assert_code(BMUF("pack", "--kaldi", "stats", "--out", "by-kaldi", "--vocab",
+                     "train", "--set", "features.mels=8", "--set",
+                     "features.normalise=kaldi"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "of-kaldi", "--set",
+                     "data.train=by-kaldi", "--set", "data.dev=by-kaldi",
+                     "--set", "train.epochs=1"),
+                0);
+    assert_fails(BMUF("align", "of-kaldi", "stats"), 65,
+                 "normalised by statistics of Kaldi's", "pack", "first");
+    assert_code(BMUF("align", "of-kaldi", "by-kaldi"), 0);
+}
+
+/* 110 samples of 11025 Hz are 9.977324 ms, which a set keeps as 9977 us. */
+static void test_times_are_those_of_whole_samples(void **state)
+{
+    enum { RATE = 8000, SECONDS = 42 };
+    static int x[SECONDS * RATE];
+    double frames = floor((SECONDS * 11025 - 275) / 110.) + 1;
+    char length[64];
+    char *grid = NULL;
+    size_t size = 0;
+
+    (void)state;
+    make_tone(x, SECONDS * RATE, 1, 440, RATE);
+    write_sound("rate.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, SECONDS * RATE,
+                1, RATE);
+    write_text("rate.jsonl", "{\"id\": \"rate\", \"audio\": \"rate.wav\", "
+                             "\"text\": \"a\"}\n");
+    assert_code(BMUF("pack", "--audio", "rate.jsonl", "--out", "rate",
+                     "--vocab", "train", "--set", "features.mels=8", "--set",
+                     "features.rate=11025"),
+                0);
+    assert_code(BMUF("align", "run", "rate", "--force", "--format", "textgrid",
+                     "--out", "rate-grids"),
+                0);
+    grid = slurp(in_folder("rate-grids/rate.TextGrid"), &size);
+    snprintf(length, sizeof length, "xmax = %.6f", frames * 110 / 11025);
+    assert_says(grid, length);
+    free(grid);
+}
+
+/* A manifest of many rows is stopped while it is packed. The program's TMPDIR is
+ * the folder. */
+static void test_a_signal_leaves_nothing_in_tmpdir(void **state)
+{
+    enum { ROWS = 20000 };
+    char *rows = malloc(ROWS * 100), *at = rows;
+    glob_t left = {0};
+    program p;
+
+    (void)state;
+    assert_non_null(rows);
+    for (int k = 0; k < ROWS; k++)
+        at += sprintf(at,
+                      "{\"id\": \"r%d\", \"audio\": \"test-0.wav\", "
+                      "\"text\": \"a\"}\n",
+                      k);
+    write_text("many.jsonl", rows);
+    free(rows);
+    program_start(&p,
+                  (const char *const[]){"align", "run", "many.jsonl", NULL});
+    while (program_runs(&p) &&
+           glob(in_folder("bmuf-align-*"), 0, NULL, &left) != 0)
+        pause_for(0.01);
+    globfree(&left);
+    kill(p.pid, SIGTERM);
+    program_wait(&p);
+    assert_ended(&p, 128 + SIGTERM);
+    assert_int_equal(glob(in_folder("bmuf-align-*"), 0, NULL, &left),
+                     GLOB_NOMATCH);
+}
+
 /* Results and messages of one file are in the order in which they were made. */
 static void test_a_message_comes_behind_the_results_before_it(void **state)
 {
@@ -600,6 +738,31 @@ static void test_every_stored_frame_has_the_class_of_its_output(void **state)
                  "as-class");
 }
 
+static void test_no_labels_have_no_nearest_class(void **state)
+{
+    outcome o;
+
+    (void)state;
+    write_text(
+        "some.jsonl",
+        "{\"id\": \"empty\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n"
+        "{\"id\": \"good\", \"audio\": \"test-0.wav\", \"text\": \"a b\"}\n");
+    write_text(
+        "empty.jsonl",
+        "{\"id\": \"empty\", \"audio\": \"test-0.wav\", \"text\": \"\"}\n");
+    o = BMUF("align", "run", "some.jsonl", "--targets", "some-t", "--blank",
+             "nearest");
+    assert_code(o, 0);
+    assert_says(o.err, "aligned 2 of 2 sequences");
+    assert_says(o.err, "left 1 sequence without labels out of some-t");
+    assert_says(BMUF("info", "some-t").out, "sequences  1 in");
+    assert_code(BMUF("align", "run", "some.jsonl", "--targets", "some-c"), 0);
+    assert_says(BMUF("info", "some-c").out, "sequences  2 in");
+    assert_fails(BMUF("align", "run", "empty.jsonl", "--targets", "empty-t",
+                      "--blank", "nearest"),
+                 65, "no sequence has labels, which --blank nearest needs");
+}
+
 /* Halves stay the halves that they were. */
 static void test_targets_are_stored_as_their_set_is(void **state)
 {
@@ -680,9 +843,14 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
         cmocka_unit_test(test_what_is_too_long_for_attention_is_left_out),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
+        cmocka_unit_test(test_manifests_are_normalised_as_the_model_was),
+        cmocka_unit_test(test_statistics_of_kaldi_need_a_packed_set),
+        cmocka_unit_test(test_times_are_those_of_whole_samples),
+        cmocka_unit_test(test_a_signal_leaves_nothing_in_tmpdir),
         cmocka_unit_test(test_a_message_comes_behind_the_results_before_it),
         cmocka_unit_test(test_a_data_directory_of_kaldi_is_aligned),
         cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
+        cmocka_unit_test(test_no_labels_have_no_nearest_class),
         cmocka_unit_test(test_targets_are_stored_as_their_set_is),
         cmocka_unit_test(test_the_hybrid_route_leads_to_few_wrong_frames),
         cmocka_unit_test(test_wrong_usage_is_told),

@@ -674,6 +674,8 @@ static void test_infeasible_sequences_are_counted(void **_)
     assert_says(BMUF("eval", "half.safetensors", "short").err,
                 "v: 8 labels with 2 repeats do not fit into 9 frames, "
                 "skipped");
+    assert_says(BMUF("eval", "half.safetensors", "short").out,
+                "skipped         1 sequence infeasible or not finite");
     result = result_of(BMUF("eval", "half.safetensors", "short", "--json"));
     assert_true(number(result, "skipped") == 1);
     assert_true(number(result, "sequences") == 2);

@@ -306,6 +306,29 @@ static void test_a_graph_has_names_shapes_and_texts(void **_)
     onnx__model_proto__free_unpacked(m, NULL);
 }
 
+/* Without padding the windows of 5 and, of their outputs, of 2 frames every second
+ * one need 5 + 1 frames; a sequence may be shorter than a window with padding. */
+static void test_the_fewest_frames_are_told(void **_)
+{
+    static const char *const nets[][2] = {
+        {"conv:2,5x3,pad:0x0 conv:2,2x3,stride:2x1,pad:0x0 linear", "6"},
+        {"conv:2,5x3 linear", "1"},
+        {"conv:2,3x3,stride:2x1,pad:0x0 conv:2,3x3,pad:0x0 linear", "7"},
+    };
+
+    (void)_;
+    for (size_t k = 0; k < sizeof nets / sizeof nets[0]; k++) {
+        Onnx__ModelProto *m = NULL;
+
+        write_model("short.safetensors", nets[k][0], settings);
+        assert_code(BMUF("export", "short.safetensors", "--onnx", "short.onnx"),
+                    0);
+        m = read_graph("short.onnx");
+        assert_string_equal(metadata(m, "least_frames"), nets[k][1]);
+        onnx__model_proto__free_unpacked(m, NULL);
+    }
+}
+
 /* Rows of the gates i, f, g, o of a direction become i, o, f, g. */
 static void test_gates_and_kernels_have_the_order_of_onnx(void **_)
 {
@@ -981,6 +1004,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_small_graph_has_known_bytes),
         cmocka_unit_test(test_a_graph_has_names_shapes_and_texts),
+        cmocka_unit_test(test_the_fewest_frames_are_told),
         cmocka_unit_test(test_gates_and_kernels_have_the_order_of_onnx),
         cmocka_unit_test(test_dilation_is_an_attribute_of_convolutions),
         cmocka_unit_test(test_a_gru_has_the_order_of_onnx_and_of_pytorch),

@@ -346,6 +346,49 @@ static void test_broken_lines_are_told_with_their_number(void **state)
 
 /* ---- ids and speakers ---------------------------------------------------- */
 
+static void test_ids_of_trn_may_have_parentheses(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("paren.jsonl", "{\"id\": \"a(1)\", \"text\": \"x y\"}\n"
+                              "{\"id\": \"((b))(2)\", \"text\": \"(z)\"}\n");
+    write_text("paren.trn", "x y (a(1))\n(z) ( ((b))(2) )\n");
+    r = SCORE("paren.jsonl", "paren.trn");
+    assert_rate(words_of(r), 0, 0, 0, 3);
+    json_decref(r);
+    write_text("open.trn", "x y a(1))\n");
+    assert_fails(BMUF("score", "paren.jsonl", "open.trn"), 65,
+                 "open.trn:1: not a line of trn");
+}
+
+/* Ids as eval writes them. */
+static void test_ids_with_parentheses_come_back_from_eval(void **state)
+{
+    outcome o;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("odd.jsonl", "{\"id\": \"t(1)\", \"audio\": \"test-0.wav\", "
+                            "\"text\": \"a b\"}\n"
+                            "{\"id\": \"t)(2\", \"audio\": \"test-1.wav\", "
+                            "\"text\": \"a b\"}\n");
+    assert_code(BMUF("pack", "--audio", "odd.jsonl", "--out", "odd", "--vocab",
+                     "train", "--set", "features.mels=8"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "odd-run", "--set",
+                     "train.epochs=1"),
+                0);
+    o = BMUF("eval", "odd-run", "odd", "--hyp", "odd.trn");
+    assert_code(o, 0);
+    assert_says(o.err, "an interval from 2 sequences is too narrow");
+    assert_code(BMUF("score", "odd.jsonl", "odd.trn"), 65);
+    r = SCORE("odd.jsonl", "odd.trn", "--missing", "empty");
+    assert_true(number(system_of(r, 0), "missing") == 1);
+    assert_true(number(system_of(r, 0), "additional") == 1); /* t__2 */
+    json_decref(r);
+}
+
 static void test_ids_must_agree_unless_told(void **state)
 {
     json_t *r = NULL;
@@ -434,6 +477,12 @@ static void test_normalisation_is_applied_to_both(void **state)
          {"--no-punctuation"},
          3,
          0},
+        /* An accent is no letter until it is composed. */
+        {"perche\xcc\x81's",
+         "perch\xc3\xa9's",
+         {"--no-punctuation", "--lower"},
+         0,
+         0},
         {"well-known 'tis", "well known tis", {"--no-punctuation"}, 3, 0},
         {"e\xcc\x81t\xc3\xa9", "\xc3\xa9te\xcc\x81", {"--text", "nfc"}, 0, 0},
         {"e\xcc\x81", "\xc3\xa9", {"--text", "none"}, 0, 1},
@@ -502,36 +551,82 @@ static void test_confusions_are_sorted_by_frequency(void **state)
     assert_says(o.out, "3 substitutions, 1 deletion, 1 insertion in 7)\n");
 }
 
-/* Three texts, each a segment: differences 2, 1 and 1. */
+/* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
+ * errors. */
+static void write_systems(bm_error_count *bad, bm_error_count *good, size_t n)
+{
+    static const char *const right[] = {"x y z", "u v", "w"};
+    static const char *const wrong[] = {"x", "v", "q"};
+    static const bm_error_count count[] = {{2, 3}, {1, 2}, {1, 1}};
+    char ref[400] = "", hyp[400] = "";
+
+    for (size_t k = 0; k < n; k++) {
+        size_t at = strlen(ref), to = strlen(hyp);
+
+        snprintf(ref + at, sizeof ref - at, "s%zu %s\n", k, right[k % 3]);
+        snprintf(hyp + to, sizeof hyp - to, "s%zu %s\n", k, wrong[k % 3]);
+        bad[k] = count[k % 3];
+        good[k] = (bm_error_count){0, count[k % 3].total};
+    }
+    write_text("r3.txt", ref);
+    write_text("bad.txt", hyp);
+}
+
+/* Each text is a segment: differences 2, 1, 1, 2 .. */
 static void test_systems_are_compared_with_the_first(void **state)
 {
-    bm_error_count a[] = {{2, 3}, {1, 2}, {1, 1}},
-                   b[] = {{0, 3}, {0, 2}, {0, 1}};
+    enum { TEXTS = 21 };
+    bm_error_count a[TEXTS], b[TEXTS];
     bm_interval i = {0};
+    double variance = (7 * (4 + 1 + 1) - TEXTS * 16. / 9) / (TEXTS - 1);
     const json_t *than = NULL, *words = NULL;
     json_t *r = NULL;
 
     (void)state;
-    write_text("r3.txt", "s1-a x y z\ns1-b u v\ns2-c w\n");
-    write_text("bad.txt", "s1-a x\ns1-b v\ns2-c q\n");
+    write_systems(a, b, TEXTS);
     r = SCORE("r3.txt", "bad.txt", "r3.txt");
     than = json_object_get(system_of(r, 1), "than_first");
     words = json_object_get(than, "words");
-    assert_ok(bm_bootstrap_difference(a, b, 3, &i));
+    assert_ok(bm_bootstrap_difference(a, b, TEXTS, &i));
     assert_true(near(number(words, "difference"), i.rate, 1e-8));
     assert_true(near(number(words, "low"), i.low, 1e-8));
     assert_true(near(number(words, "high"), i.high, 1e-8));
     than = json_object_get(than, "matched_pairs");
-    assert_true(number(than, "segments") == 3);
-    /* mean 4/3, variance 1/3 */
-    assert_true(near(number(than, "z"), 4. / 3 / sqrt(1. / 9), 1e-8));
-    assert_true(near(number(than, "p"), erfc(4 / sqrt(2)), 1e-8));
+    assert_true(number(than, "segments") == TEXTS);
+    assert_true(near(number(than, "z"), 4. / 3 / sqrt(variance / TEXTS), 1e-7));
+    assert_true(number(than, "p") < 1e-30);
     json_decref(r);
     assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt").out,
-                "matched pairs   2 with 1: 3 segments, z = 4.00, p = 0.0001: "
-                "fewer errors\n");
+                "matched pairs   2 with 1: 21 segments, z = 12.65, "
+                "p < 0.0001: fewer errors\n");
     assert_says(BMUF("score", "r3.txt", "bad.txt", "bad.txt").out,
                 "no difference in any sequence");
+}
+
+static void test_too_few_texts_are_not_compared(void **state)
+{
+    bm_error_count a[2], b[2];
+    const json_t *than = NULL;
+    json_t *r = NULL;
+    outcome o;
+
+    (void)state;
+    write_systems(a, b, 2);
+    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
+    assert_says(o.out, "matched pairs   2 with 1: 2 segments, too few to test");
+    assert_says(o.err, "an interval from 2 sequences is too narrow");
+    write_systems(a, b, 1);
+    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
+    assert_says(o.out, "(95 %: unknown; ");
+    assert_says(o.out, "word errors     2 than 1: too few to compare");
+    r = SCORE("r3.txt", "bad.txt", "r3.txt");
+    assert_true(json_is_null(json_object_get(words_of(r), "interval_95")));
+    than = json_object_get(system_of(r, 1), "than_first");
+    assert_true(json_is_null(json_object_get(than, "words")));
+    than = json_object_get(than, "matched_pairs");
+    assert_true(json_is_null(json_object_get(than, "z")) &&
+                json_is_null(json_object_get(than, "p")));
+    json_decref(r);
 }
 
 /* Rates of systems that took alternatives of other lengths are of the mean. */
@@ -540,15 +635,15 @@ static void test_systems_with_other_alternatives_are_compared(void **state)
     json_t *r = NULL;
 
     (void)state;
-    write_text("o.trn", "{ a b c / d } (x-1)\n");
-    write_text("o1.trn", "a b x (x-1)\n");
-    write_text("o2.trn", "d (x-1)\n");
+    write_text("o.trn", "{ a b c / d } (x-1)\ne (x-2)\n");
+    write_text("o1.trn", "a b x (x-1)\ne (x-2)\n");
+    write_text("o2.trn", "d (x-1)\ne (x-2)\n");
     r = SCORE("o.trn", "o1.trn", "o2.trn");
     assert_true(near(
         number(json_object_get(json_object_get(system_of(r, 1), "than_first"),
                                "words"),
                "difference"),
-        -1 / 2., 1e-8)); /* 1 error less, of (3 + 1) / 2 words */
+        -1 / 3., 1e-8)); /* 1 error less, of (3 + 1) / 2 + 1 words */
     json_decref(r);
 }
 
@@ -565,11 +660,14 @@ int main(void)
         cmocka_unit_test(test_the_middle_alone_decides),
         cmocka_unit_test(test_ignored_segments_are_not_scored),
         cmocka_unit_test(test_broken_lines_are_told_with_their_number),
+        cmocka_unit_test(test_ids_of_trn_may_have_parentheses),
+        cmocka_unit_test(test_ids_with_parentheses_come_back_from_eval),
         cmocka_unit_test(test_ids_must_agree_unless_told),
         cmocka_unit_test(test_speakers_come_from_a_list),
         cmocka_unit_test(test_normalisation_is_applied_to_both),
         cmocka_unit_test(test_confusions_are_sorted_by_frequency),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
+        cmocka_unit_test(test_too_few_texts_are_not_compared),
         cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
     };
     return cmocka_run_group_tests_name("score", tests, make_corpus,

@@ -408,20 +408,40 @@ static void test_two_good_words_end_a_segment(void **state)
     assert_true(m.sum == 7 && m.squares == 11);
 }
 
-/* Differences 2, 0, 1, 1: mean 1, variance 2/3, z = 1 / sqrt(2/3 / 4). */
+/* Of 24 segments 12 differ by 1 and 12 not at all: mean 1/2, variance 6/23,
+ * z = 1/2 / sqrt(6/23 / 24) = sqrt(23). */
 static void test_z_is_the_mean_over_its_standard_error(void **state)
 {
-    bm_matched_pairs m = {4, 4, 6}, none = {3, 0, 2}, one = {1, 1, 1};
+    bm_matched_pairs m = {24, 12, 12}, none = {30, 0, 2}, equal = {30, 0, 0};
     double z = 0, p = 0;
 
     (void)state;
     bm_matched_pairs_test(&m, &z, &p);
-    assert_true(near(z, sqrt(6), 1e-12));
-    assert_true(near(p, 0.014305878435429659, 1e-9)); /* 2 (1 - Phi(sqrt 6)) */
+    assert_true(near(z, sqrt(23), 1e-12));
+    assert_true(near(p, erfc(sqrt(23. / 2)), 1e-15)); /* 2 (1 - Phi(z)) */
     bm_matched_pairs_test(&none, &z, &p);
     assert_true(z == 0 && p == 1);
-    bm_matched_pairs_test(&one, &z, &p);
-    assert_true(isnan(z) && isnan(p));
+    bm_matched_pairs_test(&equal, &z, &p);
+    assert_true(z == 0 && p == 1);
+}
+
+static void test_few_or_equal_differences_are_not_tested(void **state)
+{
+    static const bm_matched_pairs cases[] = {
+        {0, 0, 0},
+        {2, 2, 2},                                   /* 1 and 1 */
+        {BM_LEAST_SEGMENTS - 1, 4, 4},               /* too few */
+        {BM_LEAST_SEGMENTS, -3. * BM_LEAST_SEGMENTS, /* -3 each */
+         9. * BM_LEAST_SEGMENTS},
+    };
+
+    (void)state;
+    FOR_EACH (k, cases) {
+        double z = 0, p = 0;
+
+        bm_matched_pairs_test(&cases[k], &z, &p);
+        assert_true(isnan(z) && isnan(p));
+    }
 }
 
 int main(void)
@@ -436,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_the_best_alternative_is_aligned),
         cmocka_unit_test(test_two_good_words_end_a_segment),
         cmocka_unit_test(test_z_is_the_mean_over_its_standard_error),
+        cmocka_unit_test(test_few_or_equal_differences_are_not_tested),
     };
     return RUN_GROUP("align", tests);
 }

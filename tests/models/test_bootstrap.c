@@ -68,6 +68,22 @@ static void test_the_interval_is_that_of_all_draws(void **_)
     }
 }
 
+static void test_one_sequence_has_no_interval(void **_)
+{
+    const bm_error_count a[] = {{3, 10}, {0, 0}}, b[] = {{1, 10}, {0, 0}};
+    bm_interval of = {0}, difference = {0};
+
+    (void)_;
+    for (size_t n = 1; n <= 2; n++) { /* the second one has no label */
+        assert_ok(bm_bootstrap(a, n, &of));
+        assert_true(near(of.rate, 0.3, 1e-15));
+        assert_true(isnan(of.low) && isnan(of.high) && isnan(of.below));
+        assert_ok(bm_bootstrap_difference(a, b, n, &difference));
+        assert_true(near(difference.rate, -0.2, 1e-15));
+        assert_true(isnan(difference.low) && isnan(difference.below));
+    }
+}
+
 /* n sequences of a label each, k of them wrong: the number of errors in a draw
  * is binomial with p = k / n. */
 static void test_single_labels_have_the_binomial_interval(void **_)
@@ -211,6 +227,7 @@ static void test_equal_counts_give_equal_bits(void **_)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_sequence_has_no_interval),
         cmocka_unit_test(test_the_interval_is_that_of_all_draws),
         cmocka_unit_test(test_single_labels_have_the_binomial_interval),
         cmocka_unit_test(test_differences_have_the_normal_interval),

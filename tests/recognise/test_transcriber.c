@@ -649,6 +649,45 @@ static void test_features_give_the_words_of_their_file(void **_)
     assert_string_equal(packed.out, files.out);
 }
 
+/* Frames of a program that makes its own. */
+static void test_outputs_that_are_not_finite_are_no_words(void **_)
+{
+    float x[4 * DIM];
+    const bm_input_frames frames = {.x = x, .n = 4, .dim = DIM, .step = 1};
+    bm_transcriber *t = open_model("feats");
+    bm_transcript *none = NULL;
+
+    (void)_;
+    for (size_t i = 0; i < 4 * DIM; i++)
+        x[i] = i == 0 ? NAN : 1;
+    assert_status(bm_transcriber_frames(t, &frames, &none), BM_ERR_FORMAT,
+                  "the network's outputs are not finite; are the features made "
+                  "as the model's were?");
+    assert_null(none);
+    bm_transcriber_close(t);
+}
+
+static void test_arrays_need_their_ending(void **_)
+{
+    float x[MOST_GLYPHS * 6 * DIM];
+    bm_transcriber *t = open_model("feats");
+    bm_transcript *none = NULL;
+    outcome o;
+
+    (void)_;
+    write_npy("array.bin", x, make_features("abc", x));
+    assert_status(bm_transcriber_file(t, in_folder("array.bin"), NULL, &none),
+                  BM_ERR_FORMAT,
+                  "array.bin is a NumPy array, whose name must end in .npy or "
+                  ".npz");
+    bm_transcriber_close(t);
+    o = command_run(
+        &(command){.words = (const char *const[]){"decode", "feats", "-", NULL},
+                   .in = "array.bin"});
+    assert_code(o, 65);
+    assert_says(o.err, "stdin takes none");
+}
+
 /* Each third frame of seven. */
 static void test_places_are_frames_of_files_without_a_rate(void **_)
 {
@@ -716,6 +755,8 @@ int main(void)
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
         cmocka_unit_test(test_features_give_the_words_of_their_file),
+        cmocka_unit_test(test_outputs_that_are_not_finite_are_no_words),
+        cmocka_unit_test(test_arrays_need_their_ending),
         cmocka_unit_test(test_places_are_frames_of_files_without_a_rate),
     };
 

@@ -235,6 +235,38 @@ static void test_features_have_the_known_answer(void **_)
     }
 }
 
+/* The least numbers of samples that have 1 and 1001 frames are 1000 shifts
+ * apart. */
+static void test_the_shift_is_that_of_the_frames(void **_)
+{
+    static const char *const known[][3] = {
+        {"features.rate=22050"},
+        {"features.rate=11025", "features.subsample=3"},
+        {"features.rate=44100", "features.shift_ms=12.5"},
+        {"features.rate=16000"},
+    };
+
+    (void)_;
+    FOR_EACH (k, known) {
+        bm_config *config = NULL;
+        bm_recording_settings s = settings_of(known[k], 3, &config);
+        bm_recording_bank *bank = NULL;
+        size_t first = 0, last = 0;
+        double apart = 0;
+
+        assert_ok(bm_recording_bank_new(&bank, &s));
+        while (bm_recording_bank_frames(bank, first) < 1)
+            first++;
+        for (last = first; bm_recording_bank_frames(bank, last) < 1001;)
+            last++;
+        apart = (double)(last - first) / (double)s.rate;
+        assert_true(near(bm_recording_shift(&s),
+                         apart / 1000 * (double)s.chain.subsample, 1e-12));
+        bm_recording_bank_free(bank);
+        bm_config_free(config);
+    }
+}
+
 static void test_invalid_settings_are_rejected_with_the_remedy(void **_)
 {
     static const struct {
@@ -269,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_other_columns_are_left_alone),
         cmocka_unit_test(test_energy_is_that_of_the_window_less_its_mean),
         cmocka_unit_test(test_features_have_the_known_answer),
+        cmocka_unit_test(test_the_shift_is_that_of_the_frames),
         cmocka_unit_test(test_invalid_settings_are_rejected_with_the_remedy),
     };
     return RUN_GROUP("cepstra", tests);
