@@ -142,7 +142,8 @@ static void compare(bm_exam *e, const json_t *ranks)
 
 const bm_check bm_check_cores = {
     .name = "cores",
-    .help = "cores, load, memory, NUMA nodes, limits of a container, clock rate",
+    .help =
+        "cores, load, memory, NUMA nodes, limits of a container, clock rate",
     .seconds = 10,
     .host = host,
     .compare = compare,
