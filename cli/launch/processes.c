@@ -262,10 +262,10 @@ static void report(int rank, int size)
     bm_log(BM_ERROR, "%s%s", who, bm_last_message());
 }
 
-/* Before MPI_Init, where ranks know nothing of each other. When rank 0 fails,
- * the launcher ends the others; they give it the time to, as most failures are
- * those of all ranks. */
-static void report_alone(void)
+/* Before MPI_Init, where ranks know nothing of each other. A command line is that
+ * of all. Of other failures most are, too: when rank 0 fails, mpirun ends the
+ * others, which give it the time to. */
+static void report_alone(bm_status status)
 {
     const char *rank = rank_in_environment();
     const struct timespec pause = {5, 0};
@@ -275,6 +275,8 @@ static void report_alone(void)
         report(0, 1);
         return;
     }
+    if (status == BM_ERR_ARG)
+        return;
     nanosleep(&pause, NULL);
     (void)gethostname(host, sizeof host - 1);
     bm_log(BM_ERROR, "rank %s on host %s: %s", rank, host, bm_last_message());
@@ -309,7 +311,7 @@ int bm_job_end(bm_status result)
 
     bm_progress_close();
     if (status != BM_OK && status != BM_STOPPED && job.comm == NULL)
-        report_alone();
+        report_alone(status);
     else if (status != BM_OK && status != BM_STOPPED &&
              (agreed < 0 || agreed == rank))
         report(rank, size);
