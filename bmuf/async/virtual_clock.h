@@ -42,8 +42,8 @@ bool bm_clock_is_real(const bm_clock_settings *settings);
 
 typedef struct bm_virtual_clock bm_virtual_clock;
 
-/* The policy is borrowed; its group may change between blocks. Fails with BM_ERR_CONFIG for invalid `times`, or with
- * BM_ERR_MEMORY. */
+/* The policy is borrowed; its group may change between blocks. Fails with
+ * BM_ERR_CONFIG for invalid `times`, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_virtual_clock_open(bm_virtual_clock **out,
                                            const bm_clock_settings *settings,
                                            const bm_server_policy *policy,

@@ -29,8 +29,9 @@ typedef struct bm_packing_plan {
  * Fails with BM_ERR_CREATE if the directory cannot be used, is in use, has shards
  * that are neither removed nor gone on with, or a vocabulary without shards, or is
  * complete and lacks a sequence; with BM_ERR_FORMAT if too much was left out or is
- * not in the vocabulary; and as bm_labels_open, bm_packed_read, bm_importer_each and bm_shard_writer_add. Shards of a packing
- * that fails are removed, but for those that were there before.
+ * not in the vocabulary; and as bm_labels_open, bm_packed_read, bm_importer_each
+ * and bm_shard_writer_add. Shards of a packing that fails are removed, but for
+ * those that were there before.
  */
 BM_CHECKED bm_status bm_packing_run(const bm_packing_plan *plan,
                                     bm_importer *importer, bm_texts *texts);
