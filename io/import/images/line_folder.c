@@ -57,13 +57,36 @@ static char *tidy(char *text)
     return text;
 }
 
+bm_status bm_line_text_read(const char *file, const char *image,
+                            const bm_line_taker *taker)
+{
+    const char *slash = strrchr(file, '/');
+    const char *name = slash != NULL ? slash + 1 : file;
+    char id[NAME_MAX + 1], *text = NULL;
+    size_t size = 0;
+    bm_status status = bm_file_read(file, BM_MOST_TEXT_BYTES, &text, &size);
+
+    if (status != BM_OK)
+        return taker->pass(taker->to, status);
+    snprintf(id, sizeof id, "%.*s", (int)(strlen(name) - strlen(truth)), name);
+    for (char *c = id; *c != '\0'; c++)
+        *c = *c == ' ' ? '_' : *c;
+    if (strlen(text) != size)
+        taker->fault(taker->to, file, 1, "a zero byte; it should be a text");
+    else
+        status = taker->take(taker->to, &(bm_found_line){.id = id,
+                                                         .image = image,
+                                                         .text = tidy(text),
+                                                         .file = file,
+                                                         .line = 1});
+    free(text);
+    return status;
+}
+
 static bm_status read_line(const char *folder, const char *name,
                            const bm_line_taker *taker)
 {
     char path[PATH_MAX], image[PATH_MAX], id[NAME_MAX + 1];
-    char *text = NULL;
-    size_t size = 0;
-    bm_status status = BM_OK;
 
     snprintf(id, sizeof id, "%.*s", (int)(strlen(name) - strlen(truth)), name);
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >=
@@ -71,21 +94,7 @@ static bm_status read_line(const char *folder, const char *name,
         !bm_find_image(image, folder, id))
         return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
                        name);
-    status = bm_file_read(path, BM_MOST_TEXT_BYTES, &text, &size);
-    if (status != BM_OK)
-        return taker->pass(taker->to, status);
-    for (char *c = id; *c != '\0'; c++)
-        *c = *c == ' ' ? '_' : *c;
-    if (strlen(text) != size)
-        taker->fault(taker->to, path, 1, "a zero byte; it should be a text");
-    else
-        status = taker->take(taker->to, &(bm_found_line){.id = id,
-                                                         .image = image,
-                                                         .text = tidy(text),
-                                                         .file = path,
-                                                         .line = 1});
-    free(text);
-    return status;
+    return bm_line_text_read(path, image, taker);
 }
 
 static bm_status read_page(const char *folder, const char *name,

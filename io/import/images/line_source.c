@@ -4,11 +4,9 @@
 #include "core/words.h"
 #include "io/import/images/line_source_parts.h"
 #include "io/import/images/page_xml.h"
-#include "io/import/manifest/lines.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,12 +16,20 @@ const char *const bm_image_endings[] = {
     ".pbm", ".bin.png", ".nrm.png", ".PNG", ".JPG",  ".TIF", NULL,
 };
 
+size_t bm_image_ending(const char *name)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; bm_image_endings[i] != NULL; i++)
+        if (bm_ends_with(name, bm_image_endings[i]) &&
+            strlen(bm_image_endings[i]) > longest)
+            longest = strlen(bm_image_endings[i]);
+    return longest;
+}
+
 bool bm_is_image_name(const char *name)
 {
-    for (size_t i = 0; bm_image_endings[i] != NULL; i++)
-        if (bm_ends_with(name, bm_image_endings[i]))
-            return true;
-    return false;
+    return bm_image_ending(name) > 0;
 }
 
 bool bm_find_image(char *path, const char *folder, const char *name)
@@ -53,53 +59,10 @@ static bool is_xml(const char *path)
     return kind != NULL && strcmp(kind, "XML") == 0;
 }
 
-/* Whether its first line is the path of a page. Standard input could not be read
- * again, and is a manifest. */
-static bool lists_pages(const char *path)
-{
-    bm_lines *lines = NULL;
-    char *line = NULL;
-    size_t length = 0;
-    bool pages = false;
-
-    if (strcmp(path, "-") == 0 || bm_lines_open(&lines, path) != BM_OK)
-        return false;
-    if (bm_lines_next(lines, &line, &length) == BM_OK && line != NULL)
-        pages = line[0] != '{' && bm_ends_with(line, ".xml");
-    bm_lines_close(lines);
-    return pages;
-}
-
 bool bm_line_source_is(const char *path, const char *image_dir)
 {
     return image_dir[0] != '\0' || is_folder(path) || is_xml(path) ||
-           lists_pages(path);
-}
-
-/* Pages whose paths are in a file, one a line, relative to its folder. */
-static bm_status read_pages(const char *path, const bm_line_taker *taker)
-{
-    const char *slash = strrchr(path, '/');
-    int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
-    char *text = NULL, *rest = NULL;
-    bm_status status = BM_OK;
-
-    BM_TRY(bm_lines_all(path, BM_MOST_LIST_BYTES, &text));
-    for (char *line = strtok_r(text, "\r\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\r\n", &rest)) {
-        char page[PATH_MAX];
-
-        if (line[0] == '#')
-            continue;
-        if (snprintf(page, sizeof page, "%.*s%s", line[0] == '/' ? 0 : folder,
-                     path, line) >= (int)sizeof page)
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s: a path is longer than %d bytes",
-                         path, PATH_MAX - 1);
-        BM_TRY_DONE(taker->pass(taker->to, bm_page_read(page, taker, NULL)));
-    }
-done:
-    free(text);
-    return status;
+           bm_line_paths_is(path);
 }
 
 bm_status bm_line_source_read(const char *path, const char *image_dir,
@@ -110,5 +73,5 @@ bm_status bm_line_source_read(const char *path, const char *image_dir,
     if (is_folder(path))
         return bm_line_folder_read(path, taker);
     return is_xml(path) ? bm_page_read(path, taker, NULL)
-                        : read_pages(path, taker);
+                        : bm_line_paths_read(path, taker);
 }

@@ -4,8 +4,8 @@
  *
  *   - a folder with NAME.png and NAME.gt.txt, of kraken, Calamari and OCR-D;
  *   - a list of PyLaia, "id t h e <space> t e x t", and a folder of images;
- *   - pages in PAGE XML or ALTO: a file, a folder of them, or a list of paths,
- *     one a line.
+ *   - pages in PAGE XML or ALTO: a file or a folder of them;
+ *   - a list of the paths of such images or pages, one a line.
  *
  * Lists may be compressed with gzip; that of PyLaia may be "-", standard input.
  */

@@ -13,14 +13,27 @@
 /* Endings of images, in the order in which they are looked for. */
 extern const char *const bm_image_endings[]; /* ending with NULL */
 
-/* Is the name that of an image? */
+/* The length of the ending that makes a name that of an image; 0: it is none. */
+size_t bm_image_ending(const char *name);
+
 bool bm_is_image_name(const char *name);
 
 /* path [PATH_MAX] <- "FOLDER/NAME" with the first ending for which there is a
  * file; with the first of all if there is none. False: it is too long. */
 bool bm_find_image(char *path, const char *folder, const char *name);
 
+/* Gives the line of `image`, whose text is in a file of its own; its id is the name
+ * of that file without ".gt.txt". Fails as bm_line_taker.take, and with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_line_text_read(const char *file, const char *image,
+                                       const bm_line_taker *taker);
+
+/* Does the list begin with the path of a page or an image? */
+bool bm_line_paths_is(const char *path);
+
 /* Fail as bm_line_source_read. */
+BM_CHECKED bm_status bm_line_paths_read(const char *list,
+                                        const bm_line_taker *taker);
 BM_CHECKED bm_status bm_line_folder_read(const char *folder,
                                          const bm_line_taker *taker);
 BM_CHECKED bm_status bm_line_list_read(const char *path, const char *image_dir,

@@ -109,12 +109,20 @@ void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
 void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for a row. */
+void bm_manifest_fault_row(bm_manifest *m, const bm_manifest_entry *e,
+                           const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Of reading one of several files: notes the last failure and returns BM_OK if it
  * is BM_ERR_FORMAT or BM_ERR_MISSING, and returns any other status. */
 BM_CHECKED bm_status bm_manifest_pass(bm_manifest *m, bm_status status);
 
 /* Counts a field that is not understood. */
 void bm_manifest_count_unknown(bm_manifest *m, const char *key);
+
+/* Warns of the fields that are not understood. */
+void bm_manifest_warn_unknown(bm_manifest *m);
 
 /* Adds a row, or notes faults. A path is as the file has it; without an id one
  * is made. Fails with BM_ERR_MEMORY. */
@@ -124,6 +132,31 @@ BM_CHECKED bm_status bm_manifest_add(bm_manifest *m, size_t line,
 /* Keeps a text; *at: its offset in m->text. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_keep(bm_manifest *m, const char *text,
                                       size_t *at);
+
+/* Appends `length` bytes to m->text, and a '\0' if `ends`; *at: the offset of the
+ * first. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_append(bm_manifest *m, const char *text,
+                                        size_t length, bool ends, size_t *at);
+
+/* Keeps the path of a row, as from the working directory; *at as above. Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_keep_path(bm_manifest *m,
+                                           const bm_manifest_fields *f,
+                                           size_t *at);
+
+/* Fails with BM_ERR_MISSING or BM_ERR_FORMAT and a list if more than most_missing
+ * percent of the files cannot be opened. */
+BM_CHECKED bm_status bm_manifest_find_missing(bm_manifest *m,
+                                              double most_missing);
+
+/* Makes the ids that are missing: of names or, if two files have one name, of
+ * paths. Lines of pages get the folder then. Excerpts that begin together get
+ * their ends. Notes a fault for each id that two rows have. Fails with
+ * BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_complete_ids(bm_manifest *m);
+
+/* Sets speaker_number of all rows. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_manifest_number_speakers(bm_manifest *m);
 
 /* Notes a fault for each id that two rows have. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);

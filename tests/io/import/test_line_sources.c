@@ -117,6 +117,30 @@ static void test_faults_of_folders_are_named(void **_)
                   "byte 1 of the text of \"a\" is not UTF-8");
 }
 
+/* As ketos takes them with -t. Two images of one name get their folders. */
+static void test_lists_of_images_are_read_with_their_texts(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    make_folder("left");
+    make_folder("right");
+    write_page("left/p1.bin.png", 1, 1);
+    write_page("right/p1.png", 1, 1);
+    write_text("left/p1.gt.txt", "one\n");
+    write_text("right/p1.gt.txt", "two\n");
+    write_text("images.txt", "# ketos\n\nright/p1.png\r\nleft/p1.bin.png\n");
+    open_images(&i, in_folder("images.txt"), NULL);
+    assert_int_equal(i->ops->size(i), 2);
+    check_item(i, "right-p1", "two", (15 + 3) / 4);
+    check_item(i, "left-p1", "one", (15 + 3) / 4);
+    assert_null(next_item(i).id);
+    bm_importer_close(i);
+    write_text("images.txt", "right/p1.png\nleft/none.png\nleft/p1.bin.png\n");
+    check_failure(in_folder("images.txt"), "", BM_ERR_FORMAT,
+                  "left/none.gt.txt: No such file");
+}
+
 static void test_lists_of_characters_are_read(void **_)
 {
     bm_importer *i = NULL;
@@ -623,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_texts_from_right_to_left_are_warned_of_once),
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
+        cmocka_unit_test(test_lists_of_images_are_read_with_their_texts),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_a_line_without_an_outline_is_left_out),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),
