@@ -14,6 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* What a shell returns if there is no such program. */
+enum { NOT_FOUND = 127 };
+
 void bm_command_output_remove(bm_command_output *out)
 {
     if (out->path[0] != '\0')
@@ -53,7 +56,7 @@ static void run(char *const *words, int fd)
     if (input >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
         dup2(fd, STDOUT_FILENO) >= 0)
         execv("/bin/sh", words);
-    _exit(127);
+    _exit(NOT_FOUND);
 }
 
 /* Waits for the child; false: it took too long and was killed. */
@@ -75,12 +78,17 @@ static bool wait_for(pid_t child, int *result)
     return false;
 }
 
-static void judge(const bm_command_output *out, bool ended, int result,
-                  bm_problem *problem)
+static bm_status judge(const bm_command_output *out, bool ended, int result,
+                       bm_problem *problem)
 {
     static const char failed[] = "a command failed";
     struct stat info = {0};
 
+    if (ended && WIFEXITED(result) && WEXITSTATUS(result) == NOT_FOUND)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "a program was not found (exit code %d of: %.300s); "
+                       "install it, or change the command",
+                       NOT_FOUND, out->command);
     if (!ended)
         bm_problem_set(problem, failed, "killed after %d s: %.300s",
                        BM_COMMAND_SECONDS, out->command);
@@ -94,6 +102,7 @@ static void judge(const bm_command_output *out, bool ended, int result,
                        WEXITSTATUS(result), out->command);
     else if (fstat(out->fd, &info) != 0 || info.st_size == 0)
         bm_problem_set(problem, failed, "no output of: %.300s", out->command);
+    return BM_OK;
 }
 
 static bm_status start(bm_command_output *out, bm_problem *problem)
@@ -110,8 +119,7 @@ static bm_status start(bm_command_output *out, bm_problem *problem)
         return BM_FAIL(BM_ERR_MEMORY, "cannot start a command: %s",
                        strerror(errno));
     ended = wait_for(child, &result);
-    judge(out, ended, result, problem);
-    return BM_OK;
+    return judge(out, ended, result, problem);
 }
 
 bm_status bm_command_output_read(bm_command_output *out, const char *command,

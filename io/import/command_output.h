@@ -25,7 +25,8 @@ enum { BM_COMMAND_SECONDS = 600 };
  * Runs `command`, which may end with '|', by /bin/sh, and writes its output to a
  * file in TMPDIR, which out->path opens; nothing is run if it is that of the last
  * call. A command that fails, writes nothing or reaches a limit sets *problem.
- * Fails with BM_ERR_CREATE if there can be no file, or with BM_ERR_MEMORY.
+ * Fails with BM_ERR_MISSING if there is no such program, as for all the other
+ * rows, with BM_ERR_CREATE if there can be no file, or with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_command_output_read(bm_command_output *out,
                                             const char *command,

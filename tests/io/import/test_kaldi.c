@@ -409,6 +409,23 @@ static void test_commands_are_run_if_they_may_be(void **state)
     bm_importer_close(i);
 }
 
+/* All other rows would fail likewise, each after its own attempt. */
+static void test_a_command_without_its_program_ends_packing(void **state)
+{
+    bm_command_output out = {0};
+    bm_problem problem = {0};
+
+    (void)state;
+    assert_int_equal(bm_command_output_read(
+                         &out, "no-such-program -x 2>/dev/null |", &problem),
+                     BM_ERR_MISSING);
+    assert_non_null(strstr(bm_last_error(),
+                           "a program was not found (exit code 127 of: "
+                           "no-such-program -x 2>/dev/null); install it"));
+    assert_string_equal(problem.text, "");
+    bm_command_output_remove(&out);
+}
+
 /* So that none stays there if the program is killed. */
 static void test_outputs_of_commands_have_no_names(void **state)
 {
@@ -737,6 +754,7 @@ int main(void)
         cmocka_unit_test(test_one_cause_is_one_line),
         cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),
         cmocka_unit_test(test_commands_are_run_if_they_may_be),
+        cmocka_unit_test(test_a_command_without_its_program_ends_packing),
         cmocka_unit_test(test_outputs_of_commands_have_no_names),
         cmocka_unit_test(test_alignments_of_every_form_are_read),
         cmocka_unit_test(test_damaged_alignments_say_where),
