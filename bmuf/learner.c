@@ -78,6 +78,8 @@ static bm_status move(void *self, bm_position at, int64_t *steps)
 
     l->at = at;
     BM_TRY(bm_reader_block(l->reader, at, steps));
+    for (int k = l->first; k<l->last && * steps> 0; k++)
+        l->passed.left += bm_reader_frames(l->reader, k);
     *steps = steps_of(l, *steps);
     return BM_OK;
 }
@@ -183,7 +185,6 @@ static bm_status score(void *self, int worker, bm_score *out, double *batches)
 
     *batches = 0;
     if (!l->auditing) {
-        l->passed.left += bm_reader_frames(l->reader, worker);
         *batches = l->scored[worker - l->first];
         l->scored[worker - l->first] = 0;
     }

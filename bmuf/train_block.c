@@ -34,26 +34,41 @@
 
 /* ---- scores -------------------------------------------------------------- */
 
-/* The worker's score goes to its row. */
+/* Adds the worker's score to its row. */
 static bm_status note_score(bm_trainer *t, int worker)
 {
     bm_row *own = &t->table[worker];
+    bm_score score = {0};
+    double batches = 0;
 
-    return t->task.score(t->task.self, worker, &own->score, &own->batches);
+    BM_TRY(t->task.score(t->task.self, worker, &score, &batches));
+    bm_score_add(&own->score, &score);
+    own->batches += batches;
+    return BM_OK;
 }
 
-/* May what was learned with this score, in so many steps, be used? A run's first
- * step says what the network's first weights are worth. */
-static bm_reason judge(const bm_trainer *t, const bm_score *s, double steps)
+/* What a loss is compared with: the mean loss of the block before. In a run's
+ * first block that of its first mini-batch, with weights that may be worse than
+ * chance, or chance. */
+static double reference(const bm_trainer *t, const bm_score *first,
+                        double chance)
+{
+    if (t->reference > 0)
+        return t->reference;
+    return first->loss > first->chance ? chance * first->loss / first->chance
+                                       : chance;
+}
+
+/* May what was learned with this score be used? */
+static bm_reason judge(const bm_trainer *t, const bm_score *s,
+                       const bm_score *first)
 {
     double loss = s->loss / s->sequences, chance = s->chance / s->sequences;
-    double before = t->reference > 0 ? t->reference : chance;
-    bool untrained = t->reference == 0 && steps <= 1;
 
     if (s->sequences == 0 || !isfinite(s->loss))
         return BM_NO_LOSS;
-    if (!untrained && t->set.diverged > 0 &&
-        loss - before > t->set.diverged * chance)
+    if (t->set.diverged > 0 &&
+        loss - reference(t, first, chance) > t->set.diverged * chance)
         return BM_DIVERGED;
     return BM_GOOD;
 }
@@ -79,7 +94,8 @@ static bm_status diverged(const bm_trainer *t)
         "training has diverged: no result of block %lld of epoch "
         "%lld can be used; checkpoints of earlier blocks are unchanged. "
         "Lower train.rate%s or sgd.clip, and give another "
-        "--out; --from RUN@EPOCH goes on from a checkpoint",
+        "--out; --from RUN@EPOCH goes on from a checkpoint. "
+        "train.diverged says what counts as diverged",
         (long long)t->at.block + 1, (long long)t->at.epoch + 1, zeta);
 }
 
@@ -89,10 +105,37 @@ static bm_status diverged(const bm_trainer *t)
 static bm_status find_gradient(bm_trainer *t, int worker, int64_t step,
                                double *n)
 {
+    bm_row *own = &t->table[worker];
+
     BM_TRY(t->task.gradient(t->task.self, t->params, worker, step, n));
-    t->table[worker].samples += *n;
-    t->table[worker].gradients += *n > 0;
+    own->samples += *n;
+    own->gradients += *n > 0;
+    if (t->reference > 0 || *n == 0 || own->gradients > 1)
+        return BM_OK;
+    BM_TRY(note_score(t, worker));
+    own->first = own->score;
     return BM_OK;
+}
+
+static bm_status gradient_of(void *self, bm_params *params, int worker,
+                             int64_t step, double *n)
+{
+    bm_trainer *t = self;
+
+    BM_ASSERT(params == t->params);
+    return find_gradient(t, worker, step, n);
+}
+
+static int64_t steps_of(void *self, int worker)
+{
+    const bm_trainer *t = self;
+
+    return t->task.steps(t->task.self, worker);
+}
+
+bm_task bm_trainer_task(bm_trainer *t)
+{
+    return (bm_task){.self = t, .gradient = gradient_of, .steps = steps_of};
 }
 
 void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate)
@@ -220,7 +263,7 @@ bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
     BM_TRY(note_score(t, worker));
     BM_TRY(bm_sgd_skipped(sgd, &own->bad_steps));
     if (own->samples > 0)
-        own->bad = judge(t, &own->score, own->gradients);
+        own->bad = judge(t, &own->score, &own->first);
     good = own->bad == BM_GOOD;
     BM_TRY(end_worker(t, worker, weight_of(own), &good));
     if (!good && own->bad == BM_GOOD)
@@ -286,14 +329,13 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
 /* There is one model, and all scores are of it. */
 static bm_status all_is_good(const bm_trainer *t)
 {
-    bm_score sum = {0};
-    double steps = 0; /* of the worker with most */
+    bm_score sum = {0}, first = {0};
 
     for (int k = 0; k < t->workers; k++) {
         bm_score_add(&sum, &t->table[k].score);
-        steps = fmax(steps, t->table[k].gradients);
+        bm_score_add(&first, &t->table[k].first);
     }
-    return judge(t, &sum, steps) == BM_GOOD ? BM_OK : diverged(t);
+    return judge(t, &sum, &first) == BM_GOOD ? BM_OK : diverged(t);
 }
 
 /* One worker's gradient; buckets of it may be exchanged while the rest is
@@ -354,7 +396,6 @@ static bm_status train_events(bm_trainer *t, float rate)
         const bm_async_worker *of_k = bm_events_worker(t->events, k);
 
         t->table[k].samples = of_k->seen;
-        t->table[k].gradients = of_k->steps;
         t->table[k].bad_steps = of_k->bad_steps;
     }
     return status;

@@ -22,6 +22,7 @@ typedef enum bm_reason {
  * rows of workers on other ranks are zero, and the table is summed. */
 typedef struct bm_row {
     bm_score score;
+    bm_score first; /* of its first mini-batch, in the run's first block */
     double samples;
     double bad;       /* a bm_reason */
     double bad_steps; /* skipped */
@@ -61,6 +62,10 @@ struct bm_trainer {
  * with [block] seconds. Leaves its model in params->w. */
 BM_CHECKED bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps,
                                       float rate, double end);
+
+/* What asynchronous workers may use of the trainer's task, with the trainer as
+ * `self`: gradient and steps. */
+bm_task bm_trainer_task(bm_trainer *t);
 
 /* A local update of params->w. */
 void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);

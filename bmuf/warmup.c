@@ -28,6 +28,8 @@ static bm_status open_strategy(bm_trainer *t)
 
 bm_status bm_trainer_open_phase(bm_trainer *t)
 {
+    bm_task task = bm_trainer_task(t);
+
     BM_TRY(open_strategy(t));
     if (t->strategy->max_states > t->most_states)
         t->most_states = t->strategy->max_states;
@@ -36,7 +38,7 @@ bm_status bm_trainer_open_phase(bm_trainer *t)
                                              t->strategy, t->first, t->last)));
     if (t->strategy->ops->per == BM_EVENT)
         BM_TRY(bm_events_open(&t->events, t->config, t->comm, t->strategy,
-                              t->local_state, &t->task, t->first, t->last));
+                              t->local_state, &task, t->first, t->last));
     if (t->set.ema == 0)
         return BM_OK;
     return bm_comm_agree(t->comm,

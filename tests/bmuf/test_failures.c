@@ -59,38 +59,61 @@ static void test_diverged_worker_is_left_out(void **state)
     }
 }
 
-/* The first block of a mini-batch for each worker. */
-static void run_first_block(bm_comm *comm, const char *const *settings,
-                            double untrained, result *out)
+static const char *const all_kinds[][2] = {
+    {"train.strategy=bmuf", NULL},
+    {"train.strategy=ssgd", NULL},
+    {"train.strategy=asgd", NULL},
+};
+
+/* The first block, of so many mini-batches for each worker. */
+static bm_status run_first_block(bm_comm *comm, const char *const *settings,
+                                 int64_t steps, double untrained, double growth,
+                                 result *out)
 {
+    bm_block_report report;
     problem p = even;
+    bm_status status = BM_OK;
     job j;
 
-    p.steps = 1;
+    p.steps = steps;
     p.untrained = untrained;
+    p.growth = growth;
     j = open_job(comm, p, settings);
     start_job(&j);
     memset(out, 0, sizeof *out);
-    run_blocks(&j, 0, 1, out);
+    status = bm_trainer_block(j.trainer, rate_of(&j.problem, 0), &report);
+    out->left_out = status == BM_OK ? report.left_out : 0;
+    if (status == BM_OK)
+        assert_ok(bm_trainer_global(j.trainer, out->model));
     close_job(&j);
+    return status;
 }
 
-/* A network whose first weights are worse than chance has not diverged. */
+/* A network whose first weights are worse than chance, by a thousand here, has not
+ * diverged as long as it gets better. */
 static void test_first_weights_are_not_judged(void **state)
 {
-    static const char *const strategies[][2] = {
-        {"train.strategy=bmuf", NULL},
-        {"train.strategy=ssgd", NULL},
-        {"train.strategy=asgd", NULL},
-    };
     static result got, calm;
 
-    FOR_EACH (k, strategies) {
-        run_first_block(*state, strategies[k], 0, &calm);
-        run_first_block(*state, strategies[k], 1e3, &got);
-        assert_int_equal(got.left_out, 0);
-        assert_memory_equal(got.model, calm.model, sizeof got.model);
-    }
+    FOR_EACH (k, all_kinds)
+        for (int64_t steps = 1; steps <= 6; steps += 5) {
+            assert_ok(
+                run_first_block(*state, all_kinds[k], steps, 0, 1, &calm));
+            assert_ok(
+                run_first_block(*state, all_kinds[k], steps, 1e3, 0.9, &got));
+            assert_int_equal(got.left_out, 0);
+            assert_memory_equal(got.model, calm.model, sizeof got.model);
+        }
+}
+
+static void test_a_rise_in_the_first_block_is_divergence(void **state)
+{
+    static result got;
+
+    FOR_EACH (k, all_kinds)
+        assert_int_equal(
+            run_first_block(*state, all_kinds[k], 6, 1e3, 1.5, &got),
+            BM_ERR_NUMERIC);
 }
 
 /* What goes wrong with worker 1, with gradients that are finite. */
@@ -307,6 +330,7 @@ int main(void)
         TEST(test_gradients_that_are_not_finite_are_skipped),
         TEST(test_diverged_worker_is_left_out),
         TEST(test_first_weights_are_not_judged),
+        TEST(test_a_rise_in_the_first_block_is_divergence),
         TEST(test_worker_that_is_not_finite_is_left_out),
         TEST(test_loss_that_is_not_finite_ends_training_by_steps),
         TEST(test_small_losses_may_rise),

@@ -118,8 +118,8 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
         score->count += 1;
         score->sequences += 1;
     }
-    if (step == 0 && p->at.epoch == 0 && p->at.block == 0)
-        score->loss += p->untrained;
+    if (n > 0 && p->at.epoch == 0 && p->at.block == 0)
+        score->loss += p->untrained * pow(p->growth, (double)step);
     if (n > 0 && goes_wrong(p, p->at, worker)) {
         params->g[N / 2] += (float)p->poison;
         score->loss += p->excess;

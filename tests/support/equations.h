@@ -22,7 +22,9 @@ typedef struct problem {
     int poisoned;  /* worker k + 1 goes wrong in block 2 of epoch 0; 0: none */
     double poison; /* added to an element of its gradient then */
     double excess; /* added to its loss then, in each mini-batch */
-    double untrained; /* added to the loss of the run's first mini-batch */
+    double untrained; /* added to the loss of a worker's first mini-batch */
+    double growth;    /* of what is added, from step to step of the run's first
+                      block; 0: to the first alone */
     bool unscored;    /* or it scores nothing */
     bool absent;      /* or it has no data */
     bool ragged;      /* shares of unequal length, some of them empty */
