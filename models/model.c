@@ -48,14 +48,19 @@ static size_t weights(const bm_layer *l, bool statistics)
     return n;
 }
 
-static bm_status check_size(const bm_layer *l, size_t before)
+/* *all <- with the weights of this layer; those whose number is not known yet do
+ * not count. */
+static bm_status check_size(const bm_layer *l, size_t *all)
 {
     size_t n = bm_size_add(weights(l, false), weights(l, true));
 
     if (l->n_out > largest)
         return bm_layer_fail(l, "%zu outputs per frame; the limit is %zu",
                              l->n_out, largest);
-    if (bm_size_add(before, n) > largest)
+    if (l->assumed)
+        return BM_OK;
+    *all = bm_size_add(*all, n);
+    if (*all > largest)
         return bm_layer_fail(l, "more than %zu weights in total", largest);
     return BM_OK;
 }
@@ -128,7 +133,7 @@ static bm_status plan(bm_model *m, bool assumed, size_t *at)
         l->channels_in = channels;
         l->n_out = k + 1 == m->n_layers ? m->shape.n_classes : 0;
         BM_TRY(l->ops->plan(l));
-        BM_TRY(check_size(l, all));
+        BM_TRY(check_size(l, &all));
         BM_TRY(find_rate(l, rate));
         if (m->loss->per_frame && !bm_layer_keeps_frames(l))
             return bm_layer_fail(l,
@@ -141,8 +146,7 @@ static bm_status plan(bm_model *m, bool assumed, size_t *at)
         assumed = is_assumed_behind(l);
         size = l->n_out;
         channels = l->channels;
-        n += weights(l, false);
-        all += weights(l, false) + weights(l, true);
+        n = bm_size_add(n, weights(l, false));
     }
     if (n == 0)
         return BM_FAIL(BM_ERR_CONFIG,

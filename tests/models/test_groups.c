@@ -321,6 +321,10 @@ static void test_settings_with_sizes_of_the_data_are_no_fault(void **state)
     } cases[] = {
         {"model.net=attention:9 splice:-1..1 glu linear", BM_OK},
         {"model.net=branches( attention:7 | linear:3 ) glu linear", BM_OK},
+        {"model.net=conv:32,3x3 pool:1x4 attention:4 linear", BM_OK},
+        {"model.net=conv:64,3x3 ( residual( layernorm attention:4 ) )*6 linear",
+         BM_OK},
+        {"model.net=linear:1048576*3 linear", BM_ERR_CONFIG},
         {"model.net=linear:10 attention:4 linear", BM_ERR_CONFIG},
         {"model.net=linear:8 residual( attention:3 ) linear", BM_ERR_CONFIG},
         {"model.net=blstm:4 branches( relu | linear:3 ) glu linear",
