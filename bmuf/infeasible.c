@@ -24,7 +24,7 @@ static bool fits(const void *self, size_t frames, const int32_t *labels,
 {
     const bm_model *m = self;
 
-    return bm_model_frames(m, frames) > 0 &&
+    return bm_model_frames(m, frames) > 0 && bm_model_takes(m, frames) &&
            bm_model_fits(m, frames, labels, n_labels);
 }
 
@@ -194,4 +194,24 @@ bm_status bm_infeasible_check_data(const bm_model *model, bm_dataset *data,
                    "longest; " SUBSAMPLE_LESS,
                    (long long)bad, data->n, name, data->directory,
                    bm_model_frames(model, longest), longest);
+}
+
+bm_status bm_infeasible_check_longest(const bm_model *model, bm_dataset *data,
+                                      const char *name)
+{
+    const char *tag = "";
+    size_t longest = 0;
+
+    if (data == NULL || data->n == 0)
+        return BM_OK;
+    for (size_t i = 1; i < data->n; i++)
+        if (data->lengths[2 * i] > data->lengths[2 * longest])
+            longest = i;
+    if (bm_model_takes(model, (size_t)data->lengths[2 * longest]))
+        return BM_OK;
+    BM_TRY(bm_dataset_tag(data, (int64_t)longest, &tag));
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s = %s: %s has %d frames, too many for the attention of "
+                   "model.net; leave it out, or subsample more in front of it",
+                   name, data->directory, tag, (int)data->lengths[2 * longest]);
 }

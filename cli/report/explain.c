@@ -230,17 +230,20 @@ static void print_advice(void *self, const char *text)
         json_array_append_new(to->warnings, json_string(text));
 }
 
-/* Opens the network; fails if data.dev or data.test do not fit it. */
+/* Opens the network; fails if data do not fit it. */
 static bm_status open_network(const bm_settings *s, bm_dataset *data,
                               bm_backend *be, const char *newest,
                               bm_recogniser *net, bm_origin *origin)
 {
     const char *others[] = {s->data.dev, s->data.test};
+    static const char *const names[] = {"data.dev", "data.test"};
     bm_status status = BM_OK;
 
     BM_TRY(
         bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
     status = bm_origin_open(origin, &s->train, newest, net, data);
+    if (status == BM_OK)
+        status = bm_infeasible_check_longest(net->model, data, "data.train");
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
         bm_dataset *other = NULL;
 
@@ -249,6 +252,8 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
         status = bm_dataset_open(&other, others[i]);
         if (status == BM_OK)
             status = bm_recogniser_scores(net, other);
+        if (status == BM_OK)
+            status = bm_infeasible_check_longest(net->model, other, names[i]);
         bm_dataset_close(other);
     }
     if (status != BM_OK)

@@ -168,16 +168,27 @@ static bm_status compute(bm_model *model, const bm_batch *batch)
     return bm_sync(be);
 }
 
-bm_status bm_probe_run(const bm_probe *p, bm_model *model)
+/* What augmentation would make too long for the model keeps its length
+ * (bm_infeasible_fit). */
+static void shorten(bm_probe *p, const bm_model *model)
+{
+    for (size_t b = 0; b < p->B; b++)
+        while (p->frames[b] > 1 && !bm_model_takes(model, (size_t)p->frames[b]))
+            p->frames[b]--;
+}
+
+bm_status bm_probe_run(bm_probe *p, bm_model *model)
 {
     bool per_frame = bm_model_loss(model)->per_frame;
     bm_backend *be = bm_model_params(model)->be;
     int32_t *classes = NULL, *count = NULL;
-    size_t T = p->B > 0 ? (size_t)p->frames[0] : 0;
+    size_t T = 0;
     float *x = NULL;
     bm_batch batch = {0};
     bm_status status = BM_OK;
 
+    shorten(p, model);
+    T = p->B > 0 ? (size_t)p->frames[0] : 0;
     if (T == 0)
         return BM_OK;
     classes = malloc((labels_of(p, per_frame) + 1) * sizeof *classes);

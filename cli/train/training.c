@@ -90,6 +90,9 @@ static bm_status open_network(bm_training *t)
         log_advice(t, text);
     BM_TRY(bm_recogniser_scores(&t->net, t->dev));
     BM_TRY(bm_recogniser_scores(&t->net, t->test));
+    BM_TRY(bm_infeasible_check_longest(t->net.model, t->train, "data.train"));
+    BM_TRY(bm_infeasible_check_longest(t->net.model, t->dev, "data.dev"));
+    BM_TRY(bm_infeasible_check_longest(t->net.model, t->test, "data.test"));
     p = bm_training_params(t);
     t->host = malloc((p->n + 1) * sizeof *t->host);
     if (t->host == NULL)

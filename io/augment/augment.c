@@ -118,7 +118,7 @@ size_t bm_augment_frames(const bm_augmenter *a, uint64_t key,
     n = floor((double)in->frames / draw_speed(&a->speeds, key) + 0.5);
     if (n < 1 || n > INT32_MAX)
         return in->frames;
-    if (n < (double)in->frames && fit->fits != NULL &&
+    if (n != (double)in->frames && fit->fits != NULL &&
         !fit->fits(fit->self, (size_t)n, in->labels, in->n_labels))
         return in->frames;
     return (size_t)n;

@@ -49,15 +49,15 @@ typedef struct bm_augmented {
     size_t n_labels;
 } bm_augmented;
 
-/* Whether so many frames are enough for these labels. fits NULL: always. */
+/* Whether so many frames suit the network and these labels. fits NULL: always. */
 typedef struct bm_fit {
     bool (*fits)(const void *self, size_t frames, const int32_t *labels,
                  size_t n_labels);
     const void *self; /* borrowed */
 } bm_fit;
 
-/* The frames that the sequence will have; frames > 0. A speed at which its labels
- * do not fit is not used: the sequence keeps its length. */
+/* The frames that the sequence will have; frames > 0. A speed with which it does
+ * not fit is not used: the sequence keeps its length. */
 size_t bm_augment_frames(const bm_augmenter *a, uint64_t key,
                          const bm_augmented *in, const bm_fit *fit);
 

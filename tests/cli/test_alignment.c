@@ -390,6 +390,59 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
                  "no sequence could be aligned: 1 infeasible");
 }
 
+/* A tone of so many seconds, and a set NAME of it. */
+static void pack_long(const char *name, size_t seconds)
+{
+    enum { RATE = 8000, MOST = 42 };
+    static int x[MOST * RATE];
+    char file[40], line[200];
+
+    for (size_t i = 0; i < seconds * RATE; i++)
+        x[i] = (int)(7 * i % 13);
+    snprintf(file, sizeof file, "%s.wav", name);
+    write_sound(file, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x,
+                (sf_count_t)(seconds * RATE), 1, RATE);
+    snprintf(line, sizeof line,
+             "{\"id\": \"%s\", \"audio\": \"%s\", \"text\": \"ab\"}\n", name,
+             file);
+    snprintf(file, sizeof file, "%s.jsonl", name);
+    write_text(file, line);
+    assert_code(BMUF("pack", "--audio", file, "--out", name, "--vocab", "train",
+                     "--set", "features.mels=8"),
+                0);
+}
+
+/* Before training and by explain; a speed that would make a sequence too long is
+ * not used. */
+static void test_sets_too_long_for_attention_are_refused(void **state)
+{
+    static const char *const keys[] = {"data.train", "data.dev", "data.test"};
+
+    (void)state;
+    pack_long("toolong", 42);
+    pack_long("limit", 40);
+    FOR_EACH (k, keys) {
+        char set[40], said[200];
+
+        snprintf(set, sizeof set, "%s=toolong", keys[k]);
+        snprintf(said, sizeof said,
+                 "%s = toolong: toolong has 4198 frames, too many for the "
+                 "attention of model.net; leave it out",
+                 keys[k]);
+        assert_fails(BMUF("explain", "tiny.ini", "--set",
+                          "model.net=attention:1 linear", "--set", set),
+                     78, said);
+        assert_fails(BMUF("train", "tiny.ini", "--out", "refused", "--set",
+                          "model.net=attention:1 linear", "--set", set),
+                     78, said);
+    }
+    assert_code(BMUF("train", "tiny.ini", "--out", "slowed", "--set",
+                     "model.net=attention:1 linear", "--set",
+                     "data.train=limit", "--set", "augment.speed=0.9", "--set",
+                     "train.epochs=1"),
+                0);
+}
+
 /* Attention takes 4096 frames. The sequence beside it is aligned as alone. */
 static void test_what_is_too_long_for_attention_is_left_out(void **state)
 {
@@ -841,6 +894,7 @@ int main(void)
         cmocka_unit_test(test_the_level_leaves_formats_with_both_as_they_are),
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
+        cmocka_unit_test(test_sets_too_long_for_attention_are_refused),
         cmocka_unit_test(test_what_is_too_long_for_attention_is_left_out),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
         cmocka_unit_test(test_manifests_are_normalised_as_the_model_was),
