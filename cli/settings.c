@@ -399,27 +399,41 @@ static bm_status set_default(bm_config *config, const char *assignment)
     return bm_config_derive(config, section, key, assignment + end + 1);
 }
 
+/* Does the configuration say how long a block is? */
+static bool has_block_size(const bm_config *config)
+{
+    bm_block_settings block = {0};
+
+    bm_config_peek(config, "block", bm_block_options, &block);
+    return block.frames_per_worker.value[0] > 0 ||
+           block.frames_total.value[0] > 0 || block.steps.value[0] > 0;
+}
+
 /* More workers than a few, N: short blocks, as models of many workers drift
- * apart, and a single momentum, that of the blocks. */
+ * apart, and a single momentum, that of the blocks. An update of several
+ * mini-batches counts as one, as it does not go beyond the end of a block. */
 static bm_status set_for_many(bm_config *config, const bm_strategy_ops *ops,
                               long workers)
 {
     bm_sgd_settings sgd = {0};
-    bm_block_settings block = {0};
-    double steps = 20. * BM_FEW_WORKERS / (double)workers;
+    bm_plan_settings batch = {0};
+    bool many = workers > BM_FEW_WORKERS && ops->per == BM_BLOCK;
+    double updates = 20;
 
-    if (workers <= BM_FEW_WORKERS || ops->per != BM_BLOCK)
-        return BM_OK;
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (ops->settings.one_momentum && bm_sgd_is_momentum(&sgd))
+    if (many && ops->settings.one_momentum && bm_sgd_is_momentum(&sgd))
         BM_TRY(set_default(config, "sgd.momentum=0"));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    bm_config_peek(config, "block", bm_block_options, &block);
-    if (block.frames_per_worker.value[0] > 0 || block.frames_total.value[0] > 0)
+    if (bm_batch_read(config, &batch) != BM_OK)
+        return BM_OK; /* reported later, with all other faults */
+    if (has_block_size(config) || (!many && batch.accumulate <= 1))
         return BM_OK;
-    if (bm_sgd_local_state(&sgd) == BM_LOCAL_RESET)
-        steps = fmax(steps, 1 / (1 - sgd.momentum));
-    return set_derived(config, "block.steps", (long)fmax(round(steps), 5));
+    if (many)
+        updates *= (double)BM_FEW_WORKERS / (double)workers;
+    if (many && bm_sgd_local_state(&sgd) == BM_LOCAL_RESET)
+        updates = fmax(updates, 1 / (1 - sgd.momentum));
+    return set_derived(config, "block.steps",
+                       (long)fmax(round(updates), 5) * batch.accumulate);
 }
 
 /*

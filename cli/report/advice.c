@@ -35,6 +35,8 @@ typedef enum rule {
     RULE_DILOCO,
     RULE_WARMUP,
     RULE_UNLABELLED,
+    RULE_ACCUMULATE,
+    RULE_COARSE,
 } rule;
 
 typedef struct listener {
@@ -316,7 +318,8 @@ static void advise_on_diloco(listener *l, const bm_regime *s)
              "moments; set sgd.local_state = keep");
 }
 
-static void advise_on_schedule(listener *l, const bm_regime *s)
+static void advise_on_schedule(listener *l, const bm_regime *s,
+                               const bm_gains *g)
 {
     if (s->warmup >= (double)s->epochs && s->warmup > 0)
         warn(l, RULE_WARMUP,
@@ -324,6 +327,24 @@ static void advise_on_schedule(listener *l, const bm_regime *s)
              "the learning rate does not reach train.rate; it is given in "
              "epochs, not in steps",
              s->warmup, s->epochs);
+    else if (s->warmup > 0 && s->warmup * g->per_epoch < 2)
+        warn(l, RULE_COARSE,
+             "schedule.warmup = %g epochs is %.2g of a block, and a block has "
+             "one learning rate, that of its beginning; take a longer warm-up "
+             "or shorter blocks",
+             s->warmup, s->warmup * g->per_epoch);
+}
+
+/* An update ends with its share at the latest. */
+static void advise_on_accumulation(listener *l, const bm_regime *s,
+                                   const bm_gains *g)
+{
+    if (s->accumulate > 1 && g->steps > 0 && g->steps < s->accumulate)
+        warn(l, RULE_ACCUMULATE,
+             "batch.accumulate = %.0f has no more effect than %.3g: a worker's "
+             "share of a block has so many mini-batches, and an update does "
+             "not go beyond it; take longer blocks",
+             s->accumulate, g->steps);
 }
 
 static void advise_on_labels(listener *l, const bm_regime *s)
@@ -343,7 +364,8 @@ unsigned bm_advise(const bm_regime *s,
     int n = 0;
 
     advise_on_labels(&l, s);
-    advise_on_schedule(&l, s);
+    advise_on_schedule(&l, s, &g);
+    advise_on_accumulation(&l, s, &g);
     if (!s->blocks)
         return l.rules;
     n = advise_on_blocks(&l, s, &g);

@@ -290,6 +290,33 @@ static void test_a_warm_up_as_long_as_training_warns(void **_)
     assert_warns(&s, "given in epochs, not in steps");
 }
 
+/* 100 blocks in an epoch, each with one learning rate. */
+static void test_a_warm_up_within_a_block_warns(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.warmup = 0.02;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.warmup = 0.005;
+    assert_warns(&s, "schedule.warmup = 0.005 epochs is 0.5 of a block");
+}
+
+/* A share has 15 mini-batches. */
+static void test_more_accumulated_than_a_share_has_warns(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.reset = false;
+    s.accumulate = 15;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.accumulate = 16;
+    assert_warns(&s, "batch.accumulate = 16 has no more effect than 15");
+    s.blocks = false;
+    assert_warns(&s, "take longer blocks");
+}
+
 static void test_sequences_without_a_text_warn(void **_)
 {
     bm_regime s = sensible();
@@ -523,6 +550,8 @@ int main(void)
         cmocka_unit_test(test_a_time_constant_longer_than_an_epoch_warns),
         cmocka_unit_test(test_too_few_steps_for_local_momentum_warn),
         cmocka_unit_test(test_a_warm_up_as_long_as_training_warns),
+        cmocka_unit_test(test_a_warm_up_within_a_block_warns),
+        cmocka_unit_test(test_more_accumulated_than_a_share_has_warns),
         cmocka_unit_test(test_sequences_without_a_text_warn),
         cmocka_unit_test(test_diloco_without_adam_warns),
         cmocka_unit_test(test_uneven_shares_warn),
