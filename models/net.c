@@ -163,6 +163,15 @@ const char *bm_layer_argument(char **rest)
     return word;
 }
 
+bm_status bm_layer_once(const bm_layer *l, const char *word, bool *given)
+{
+    if (*given)
+        return bm_layer_fail(l, "'%.*s' is given twice",
+                             (int)strcspn(word, ":"), word);
+    *given = true;
+    return BM_OK;
+}
+
 /* Padding of size - 1 in total, the smaller half first. */
 static bm_window same(size_t size, size_t stride)
 {
@@ -172,7 +181,7 @@ static bm_window same(size_t size, size_t stride)
 /* What the words say; the padding counts if there is one. */
 typedef struct said {
     size_t stride[2], pad[2], dilation[2];
-    bool padded, mean;
+    bool strided, padded, dilated, mean; /* the words that are there */
 } said;
 
 static bm_status read_words(const bm_layer *l, const bm_window_words *words,
@@ -182,13 +191,15 @@ static bm_status read_words(const bm_layer *l, const bm_window_words *words,
 
     while ((word = bm_layer_argument(&rest)) != NULL)
         if (strncmp(word, "stride:", 7) == 0) {
+            BM_TRY(bm_layer_once(l, word, &s->strided));
             BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, s->stride));
         } else if (strncmp(word, "pad:", 4) == 0) {
+            BM_TRY(bm_layer_once(l, word, &s->padded));
             BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, s->pad));
-            s->padded = true;
         } else if (words->averages && strcmp(word, "mean") == 0) {
-            s->mean = true;
+            BM_TRY(bm_layer_once(l, word, &s->mean));
         } else if (words->dilates && strncmp(word, "dilation:", 9) == 0) {
+            BM_TRY(bm_layer_once(l, word, &s->dilated));
             BM_TRY(bm_layer_pair(l, "dilation", word + 9, 1, s->dilation));
         } else {
             return bm_layer_fail(

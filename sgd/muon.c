@@ -25,7 +25,9 @@ struct bm_muon {
 /* Matrices that a segment consists of, one behind the other. */
 static size_t matrices(const bm_segment *s)
 {
-    return s->rank < 2 ? 0 : s->stacked > 0 ? s->stacked : 1;
+    if (s->rank < 2 || s->stacked == BM_NO_MATRIX)
+        return 0;
+    return s->stacked > 0 ? s->stacked : 1;
 }
 
 /* A matrix [rows, cols] of the segment has outputs as rows, or as columns if it

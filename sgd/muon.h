@@ -9,7 +9,9 @@
  *
  * with (a, b, c) = (3.4445, -4.775, 2.0315), and out and in the outputs and inputs
  * of the matrix. All other weights take the step itself, w <- (1 - rate lambda) w
- * + d. Each gate of an LSTM has matrices of its own.
+ * + d: biases, and vectors side by side (BM_NO_MATRIX), which are those of u and v
+ * of attention and the kernels of a depthwise convolution. Each gate of an LSTM has
+ * matrices of its own.
  */
 #ifndef BM_SGD_MUON_H
 #define BM_SGD_MUON_H

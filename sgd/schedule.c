@@ -16,6 +16,8 @@ const bm_option bm_schedule_options[] = {
     {"patience", BM_INT, offsetof(bm_schedule_settings, patience), "0", 0, 1e6,
      "evaluations",
      "newbob: evaluations without improvement before the rate decays"},
+    {"ramp", BM_FLAG, offsetof(bm_schedule_settings, ramp), "no", 0, 0, NULL,
+     "newbob: once the rate has decayed, it decays at every evaluation"},
     {"least", BM_FLOAT, offsetof(bm_schedule_settings, least), "1e-6", 0, 1,
      NULL, "newbob: training ends below this fraction of the starting rate"},
     {"warmup", BM_FLOAT, offsetof(bm_schedule_settings, warmup), "0", 0, 1e6,
@@ -96,8 +98,10 @@ static bool on_plateau(const bm_schedule *s)
 
 static bool newbob(bm_schedule *s, bool better)
 {
+    bool ramps = s->set.ramp && s->factor < 1;
+
     s->bad = better ? 0 : s->bad + 1;
-    if (s->bad > (double)s->set.patience) {
+    if (ramps || s->bad > (double)s->set.patience) {
         s->factor *= s->set.decay;
         s->bad = 0;
     }

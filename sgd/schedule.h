@@ -14,7 +14,9 @@
  *     newbob        rate, times decay after each evaluation of the global model
  *                   whose error did not fall by more than `threshold`:
  *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel),
- *                   once an error of 0.8 has been reached
+ *                   once an error of 0.8 has been reached; with `ramp` also
+ *                   after each evaluation behind the first decay (nnet1 of
+ *                   Kaldi, Eesen)
  *
  * During the first `warmup` epochs the rate of all but onecycle is multiplied by
  *
@@ -40,6 +42,8 @@ typedef struct bm_schedule_settings {
     double threshold;
     long patience;   /* newbob: consecutive evaluations without improvement
                       before a decay */
+    bool ramp;       /* newbob: decays at each evaluation behind the first
+                      decay */
     double least;    /* newbob: training ends when the rate falls below this
                       fraction of the starting rate */
     double warmup;   /* epochs */

@@ -42,7 +42,7 @@ static void add_time(list *l, const bm_augment_settings *s)
 {
     if (s->speed[0] != '\0')
         add(l, "speed %s", s->speed);
-    if (s->warp > 0)
+    if (s->warp > 1)
         add(l, "time warping by less than %ld frames", s->warp);
 }
 
@@ -95,7 +95,7 @@ static const char *noun_of(const bm_layout *l)
 static void add_masks(list *l, const bm_augment_settings *s,
                       const bm_layout *layout)
 {
-    if (s->time_masks > 0)
+    if (s->time_masks > 0 && s->time_share > 0)
         add(l, "%s of up to %ld frames and %g %%",
             bm_count_noun(s->time_masks, "time mask").text, s->time_width,
             100 * s->time_share);
@@ -103,7 +103,7 @@ static void add_masks(list *l, const bm_augment_settings *s,
         add(l, "%s of up to %ld of %zu %s",
             bm_count_noun(s->frequency_masks, "frequency mask").text,
             s->frequency_width, layout->bands, noun_of(layout));
-    if (s->cutouts > 0)
+    if (s->cutouts > 0 && s->cutout_size > 0)
         add(l, "%s of up to %.3g x %.3g",
             bm_count_noun(s->cutouts, "cut-out").text,
             s->cutout_size * (double)layout->bands,
@@ -152,6 +152,20 @@ static void advise_cepstra(const bm_augment_settings *s,
         }
 }
 
+/* What a setting that is not 0 does not do, because of its value or another. */
+static void advise_idle(const bm_augment_settings *s,
+                        void (*warn)(void *self, const char *text), void *self)
+{
+    if (s->warp == 1)
+        warn(self, "augment.warp = 1 moves no frame; set at least 2, or 0");
+    if (s->time_masks > 0 && s->time_share == 0)
+        warn(self, "augment.time_masks has no effect with augment.time_share "
+                   "= 0, the largest width of a mask");
+    if (s->cutouts > 0 && s->cutout_size == 0)
+        warn(self, "augment.cutouts has no effect with augment.cutout_size = "
+                   "0, the largest side of a rectangle");
+}
+
 void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
                        void (*warn)(void *self, const char *text), void *self)
 {
@@ -167,6 +181,7 @@ void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
 
     if (!bm_augment_any(s))
         return;
+    advise_idle(s, warn, self);
     if (l->kind == BM_FRAMES_CEPSTRA)
         advise_cepstra(s, warn, self);
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)

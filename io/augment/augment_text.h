@@ -11,7 +11,8 @@
 void bm_augment_describe(const bm_augment_settings *s, const bm_layout *l,
                          char *out, size_t room);
 
-/* Calls warn() for settings that do not suit the features of data.train. */
+/* Calls warn() for settings that change nothing, or do not suit the features of
+ * data.train. */
 void bm_augment_advise(const bm_augment_settings *s, const bm_layout *l,
                        void (*warn)(void *self, const char *text), void *self);
 

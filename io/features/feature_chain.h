@@ -40,7 +40,8 @@ typedef struct bm_chain_settings {
         BM_CHAIN_ROW(owner, delta_window, BM_INT, "2", 1, BM_DELTA_WINDOW,     \
                      "frames", "frames on each side for a slope"),             \
         BM_CHAIN_ROW(owner, stack, BM_INT, "1", 1, 64, "frames",               \
-                     "number of frames put side by side into one"),            \
+                     "number of frames put side by side into one: a frame "    \
+                     "and those after it"),                                    \
         BM_CHAIN_ROW(owner, subsample, BM_INT, "1", 1, 64, "frames",           \
                      "keep the first of this many"),                           \
         BM_CHAIN_ROW(owner, normalise, BM_CHOICE, "utterance", 0, 0,           \

@@ -33,7 +33,8 @@ static const bm_option options[] = {
     CHAIN(delta_window, BM_INT, "2", 1, BM_DELTA_WINDOW, "frames",
           "frames on each side for a slope"),
     CHAIN(stack, BM_INT, "1", 1, 64, "frames",
-          "number of frames put side by side into one"),
+          "number of frames put side by side into one: a frame and those "
+          "after it"),
     CHAIN(subsample, BM_INT, "1", 1, 64, "frames",
           "keep the first of this many"),
     CHAIN(normalise, BM_CHOICE, "none", 0, 0, "none utterance speaker global",

@@ -55,7 +55,8 @@ static bm_status plan(bm_layer *l)
     l->weights[1] =
         (bm_weight){.name = "b", .rank = 1, .dim = {3 * D, 1, 1, 1}};
     l->weights[2] = (bm_weight){.name = "wr", .rank = 2, .dim = {D, D, 1, 1}};
-    l->weights[3] = (bm_weight){.name = "uv", .rank = 2, .dim = {2, D, 1, 1}};
+    l->weights[3] = (bm_weight){
+        .name = "uv", .rank = 2, .dim = {2, D, 1, 1}, .stacked = BM_NO_MATRIX};
     l->weights[4] = (bm_weight){.name = "wo", .rank = 2, .dim = {D, D, 1, 1}};
     l->weights[5] = (bm_weight){.name = "bo", .rank = 1, .dim = {D, 1, 1, 1}};
     l->n_weights = 6;

@@ -14,12 +14,14 @@ static bm_status read_arguments(bm_layer *l)
     size_t size = 0, stride = 1;
     char args[sizeof l->args], *rest = args;
     const char *word = NULL;
+    bool strides = false;
 
     snprintf(args, sizeof args, "%s", l->args);
     BM_TRY(bm_layer_count(l, "frames", bm_layer_argument(&rest), &size));
     while ((word = bm_layer_argument(&rest)) != NULL) {
         if (strncmp(word, "stride:", 7) != 0)
             return bm_layer_fail(l, "'%s' is not stride:FRAMES", word);
+        BM_TRY(bm_layer_once(l, word, &strides));
         BM_TRY(bm_layer_count(l, "frames", word + 7, &stride));
     }
     if (size > BM_LAYER_WINDOW || stride > BM_LAYER_WINDOW)
@@ -33,8 +35,10 @@ static bm_status plan(bm_layer *l)
 {
     BM_TRY(read_arguments(l));
     l->n_out = l->n_in;
-    l->weights[0] = (bm_weight){
-        .name = "w", .rank = 2, .dim = {l->time.size, l->n_in, 1, 1}};
+    l->weights[0] = (bm_weight){.name = "w",
+                                .rank = 2,
+                                .dim = {l->time.size, l->n_in, 1, 1},
+                                .stacked = BM_NO_MATRIX};
     l->weights[1] =
         (bm_weight){.name = "b", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
     l->n_weights = 2;

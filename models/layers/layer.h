@@ -23,7 +23,7 @@
 #ifndef BM_MODELS_LAYERS_LAYER_H
 #define BM_MODELS_LAYERS_LAYER_H
 
-#include "compute/backend.h"
+#include "compute/params.h"
 #include "core/rng.h"
 
 #define BM_LAYERS(X)                                                           \
@@ -60,7 +60,8 @@ typedef struct bm_weight {
     const char *name; /* "wx"; the segment is then "0.lstm.wx" */
     int rank;
     size_t dim[4];
-    size_t stacked; /* matrices, one behind the other; 0: one if rank > 1 */
+    size_t stacked; /* matrices, one behind the other; 0: one if rank > 1;
+                       or BM_NO_MATRIX */
     bool statistic; /* estimated from the data instead of learned */
     float start;    /* initial value of a statistic */
 } bm_weight;
@@ -227,6 +228,11 @@ BM_CHECKED bm_status bm_layer_windows(bm_layer *l, const bm_window_words *words,
 
 /* Cuts the next of comma-separated arguments off *rest; NULL: no more. */
 const char *bm_layer_argument(char **rest);
+
+/* For plan(): fails with BM_ERR_CONFIG if *given, else sets it: each word of a
+ * layer may be given once. */
+BM_CHECKED bm_status bm_layer_once(const bm_layer *l, const char *word,
+                                   bool *given);
 
 /* Channels of x as a column; a flat frame has one. */
 static inline size_t bm_layer_channels_in(const bm_layer *l)

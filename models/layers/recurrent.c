@@ -23,20 +23,29 @@ static bm_recurrent kind(const bm_layer *l)
                           .directions = both ? 2 : 1};
 }
 
+/* The words that are there. */
+typedef struct given {
+    bool project, weight_dropout;
+} given;
+
 /* "project:128" or "weight_dropout:0.3". */
-static bm_status read_word(bm_layer *l, const char *word, bm_recurrent *v)
+static bm_status read_word(bm_layer *l, const char *word, given *g,
+                           bm_recurrent *v)
 {
     static const char project[] = "project:", drop[] = "weight_dropout:";
     bool projects = strncmp(word, project, strlen(project)) == 0;
 
-    if (strncmp(word, drop, strlen(drop)) == 0)
+    if (strncmp(word, drop, strlen(drop)) == 0) {
+        BM_TRY(bm_layer_once(l, word, &g->weight_dropout));
         return bm_layer_probability(l, word + strlen(drop), &l->rate);
+    }
     if (projects && v->cell == BM_GRU)
         return bm_layer_fail(l, "'%s': a GRU has no projection", word);
     if (!projects)
         return bm_layer_fail(l, "'%s' is %s weight_dropout:P", word,
                              v->cell == BM_GRU ? "not"
                                                : "neither project:SIZE nor");
+    BM_TRY(bm_layer_once(l, word, &g->project));
     BM_TRY(bm_layer_count(l, "projected outputs", word + strlen(project),
                           &v->n_projected));
     if (v->n_projected >= v->n_hidden)
@@ -50,11 +59,12 @@ static bm_status read_arguments(bm_layer *l, bm_recurrent *v)
 {
     char args[sizeof l->args], *rest = args;
     const char *word = NULL;
+    given g = {0};
 
     snprintf(args, sizeof args, "%s", l->args);
     BM_TRY(bm_layer_count(l, "cells", bm_layer_argument(&rest), &v->n_hidden));
     while ((word = bm_layer_argument(&rest)) != NULL)
-        BM_TRY(read_word(l, word, v));
+        BM_TRY(read_word(l, word, &g, v));
     return BM_OK;
 }
 

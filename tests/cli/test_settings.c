@@ -284,6 +284,10 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "sgd.update = momentum"},
         {"schedule.kind=constant", "schedule.decay=0.7", "schedule.decay = 0.7",
          "schedule.kind = exponential,newbob"},
+        {"sgd.nesterov=yes", "sgd.momentum=0", "sgd.nesterov = yes",
+         "counts with sgd.momentum > 0 only"},
+        {"schedule.kind=constant", "schedule.ramp=yes", "schedule.ramp = yes",
+         "schedule.kind = newbob"},
         {"schedule.kind=exponential", "schedule.patience=2",
          "schedule.patience = 2", "schedule.kind = newbob"},
         {"augment.share=0", "augment.speed=0.9:1.1", "augment.speed = 0.9:1.1",
@@ -352,6 +356,7 @@ static void test_settings_that_count_are_not_warned_of(void **_)
 {
     static const char *const counting[][3] = {
         {"bmuf.momentum=0.5", "sgd.momentum=0.5"},
+        {"sgd.nesterov=yes", "sgd.momentum=0.5", "sgd.update=muon"},
         {"train.strategy=easgd", "clock.times=2", "clock.spread=0"},
         {"block.warmup=2", "ssgd.overlap=bucket", "ssgd.bucket=2"},
         {"train.strategy=diloco", "sgd.update=adamw", "sgd.beta1=0.8"},
@@ -387,6 +392,11 @@ static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
     (void)_;
     assert_code(o, 0);
     assert_says(o.out, warning);
+    write_text("many.ini", "[data]\ntrain = train\n[model]\nnet = linear\n"
+                           "[job]\nworkers = 16\n[sgd]\nnesterov = yes\n");
+    o = BMUF("explain", "many.ini");
+    assert_code(o, 0); /* so many have no momentum of their own */
+    assert_says(o.out, "sgd.nesterov = yes has no effect");
     o = BMUF("train", "tiny.ini", "--out", "idle", "--set", "clock.times=2",
              "--set", "train.epochs=1");
     assert_code(o, 0);
@@ -579,6 +589,8 @@ static void test_defaults_of_many_workers(void **_)
         {"16", "sgd.momentum=0.95", "0.95", "0.02", "20"},
         {"16", "train.rate=0.3", "0", "0.3", "5"},
         {"16", "block.steps=7", "0", "0.1", "7"},
+        {"4", "batch.accumulate=3", "0.9", "0.02", "60"},
+        {"8", "batch.accumulate=3", "0", "0.1", "30"},
         {"16", "block.frames_total=900", "0", "0.1", "0"},
         {"16", "sgd.update=adamw", "0.9", "0.001", "10"},
         {"16", "sgd.update=muon", "0.9", "0.02", "10"},

@@ -334,6 +334,7 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
         {"pool:3x3,stride:2x1", {0, 1, 1, 3, 4, 5}},
         {"pool:3x3,stride:1x1", {0, 1, 2, 5, 8, 9}},
         {"pool:3x3,pad:0x0,stride:2x2", {0, 0, 0, 2, 3, 4}},
+        {"pool:2x2,pad:0x0", {0, 0, 1, 2, 4, 4}},
         {"pool:all", {0, 1, 1, 1, 1, 1}},
         {"stack:3", {0, 1, 1, 2, 3, 3}},
         {"subsample:4", {0, 1, 1, 2, 2, 3}},
@@ -350,6 +351,25 @@ static void test_frames_follow_kernel_stride_and_padding(void **state)
         FOR_EACH (k, frames)
             assert_int_equal(bm_windows(l->time, frames[k]),
                              cases[i].frames[k]);
+        free(l);
+    }
+}
+
+/* torch.nn.MaxPool2d((2, 1)) makes of 5, 6 and 7 rows 2, 3 and 3. */
+static void test_rows_are_pooled_as_in_pytorch_without_padding(void **state)
+{
+    static const size_t rows[][3] = {{5, 2, 3}, {6, 3, 3}, {7, 3, 4}};
+
+    (void)state;
+    FOR_EACH (i, rows) {
+        size_t n = 0;
+        bm_layer *l = plan_all("pool:1x2,pad:0x0", rows[i][0], &n);
+
+        assert_int_equal(l->n_out, rows[i][1]);
+        assert_int_equal(bm_windows(l->time, 9), 9);
+        free(l);
+        l = plan_all("pool:1x2", rows[i][0], &n);
+        assert_int_equal(l->n_out, rows[i][2]);
         free(l);
     }
 }
@@ -426,6 +446,21 @@ static void test_messages_mark_the_invalid_word(void **state)
          "'dilation:2x2' is neither mean nor stride:TIMExHEIGHT nor "
          "pad:TIMExHEIGHT"},
         {"conv:8,3x3, linear", "ctc", "'' is neither"},
+        {"conv:8,3x3,pad:1x1,pad:2x2 linear", "ctc",
+         "word 1 'conv:8,3x3,pad:1x1,pad:2x2': 'pad' is given twice"},
+        {"conv:8,3x3,stride:2x2,stride:1x1 linear", "ctc",
+         "'stride' is given twice"},
+        {"conv:8,3x3,dilation:2x2,pad:0x0,dilation:2x2 linear", "ctc",
+         "'dilation' is given twice"},
+        {"pool:2x2,mean,mean linear", "ctc", "'mean' is given twice"},
+        {"pool:2x2,pad:0x0,pad:0x0 linear", "ctc", "'pad' is given twice"},
+        {"depthwise:3,stride:2,stride:3 linear", "ctc",
+         "'stride' is given twice"},
+        {"lstm:4,project:2,project:3 linear", "ctc",
+         "'project' is given twice"},
+        {"bgru:4,weight_dropout:0,weight_dropout:0.3 linear", "ctc",
+         "word 1 'bgru:4,weight_dropout:0,weight_dropout:0.3': "
+         "'weight_dropout' is given twice"},
         {"conv:8,3x3,pad:3x1 linear", "ctc",
          "the padding must be smaller than the kernel"},
         {"relu conv:8,3x7,pad:1x0 linear", "ctc",
@@ -587,6 +622,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fusing_layers_changes_no_bit),
         cmocka_unit_test(test_columns_stay_columns_until_a_flat_layer),
         cmocka_unit_test(test_frames_follow_kernel_stride_and_padding),
+        cmocka_unit_test(test_rows_are_pooled_as_in_pytorch_without_padding),
         cmocka_unit_test(
             test_a_dilated_convolution_is_a_product_with_spliced_frames),
         cmocka_unit_test(test_messages_mark_the_invalid_word),

@@ -94,7 +94,35 @@ page() {
     }
 }
 
+# hybrid: the network on frames of the page of Kaldi, in its data. Its first layer is
+# context on both sides of a frame of 40 bands.
+hybrid() {
+    sed -n '/^## A hybrid network/,$p' "$docs/from-kaldi.md" >section
+    awk '/^```$/ && !done { inside = !inside; done = !inside; next } inside' section \
+        >commands
+    awk '/^```$/ { inside = !inside; n += inside; next } inside && n == 2' section >dnn.ini
+    printf '[train]\nepochs = 1\n' >>dnn.ini
+    for i in $(seq 1 8); do
+        echo "u$i $(yes '0 1 2 3' | head -n 62 | tr '\n' ' ')"
+    done >made.ark
+    echo 'cp made.ark pdf.ark' >"$work/bin/ali-to-pdf"
+    chmod +x "$work/bin/ali-to-pdf"
+    mv shards ctc
+    echo 'bmuf explain dnn.ini' >>commands
+    sh -eu commands >printed 2>said || {
+        echo "docs/from-kaldi.md: the hybrid network failed:"
+        tail -n 5 said
+        exit 1
+    }
+    grep -q '^0.splice  *40 -> 440 ' printed || {
+        echo "docs/from-kaldi.md: the hybrid network has no context on both sides"
+        cat printed
+        exit 1
+    }
+}
+
 page from-kaldi kaldi 4
+hybrid
 page from-espnet kaldi 4
 page from-returnn returnn 4
 page from-pylaia pylaia 16

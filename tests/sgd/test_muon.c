@@ -1,9 +1,11 @@
 /* Muon against PyTorch's numbers, and where there is no matrix. */
+#include "models/model.h"
 #include "sgd/sgd.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A linear layer, an LSTM's gates, a convolution, and a statistic. */
@@ -134,6 +136,50 @@ static void test_steps_match_pytorch(void **state)
     }
 }
 
+/* Biases of attention, u and v among them, and kernels of a depthwise convolution,
+ * one for each feature, are vectors: without momentum w - rate g. */
+static void test_vectors_of_layers_take_the_step_itself(void **state)
+{
+    static const char *const matrices[] = {"0.attention.w", "0.attention.wr",
+                                           "0.attention.wo", "2.linear.w"};
+    bm_sgd_settings settings = {.update = "muon"};
+    bm_model_settings set = {"attention:1 depthwise:3 linear", "ctc", "skip"};
+    bm_model_shape shape = {4, 5, 1};
+    bm_model *m = NULL;
+    bm_params *p = NULL;
+    bm_sgd *sgd = NULL;
+    float *w = NULL, *g = NULL, *after = NULL;
+
+    (void)state;
+    assert_ok(bm_model_new(&m, &set, &shape, chosen, 1));
+    p = bm_model_params(m);
+    assert_int_equal(p->n_segments, 10);
+    assert_ok(bm_sgd_new(&sgd, &settings, p));
+    w = fetch(chosen, p->w, p->n);
+    g = zeros(p->n, sizeof *g);
+    for (size_t i = 0; i < p->n; i++)
+        g[i] = (float)gradient((int)i, 1);
+    bm_put(chosen, p->g, g, p->n);
+    bm_sgd_step(sgd, 0.05F);
+    after = fetch(chosen, p->w, p->n);
+    for (size_t k = 0; k < p->n_segments; k++) {
+        const bm_segment *s = &p->segments[k];
+        bool matrix = false, same = true;
+
+        FOR_EACH (j, matrices)
+            matrix = matrix || strcmp(s->name, matrices[j]) == 0;
+        for (size_t i = s->offset; i < s->offset + s->count; i++)
+            same = same && near(after[i], w[i] - 0.05 * g[i], 1e-6);
+        if (same == matrix)
+            fail_msg("%s is %s matrix", s->name, same ? "no" : "a");
+    }
+    free(w);
+    free(g);
+    free(after);
+    bm_sgd_free(sgd);
+    bm_model_free(m);
+}
+
 static void test_a_gradient_that_is_not_finite_is_skipped(void **state)
 {
     fixture f;
@@ -157,6 +203,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps_match_pytorch),
+        cmocka_unit_test(test_vectors_of_layers_take_the_step_itself),
         cmocka_unit_test(test_a_gradient_that_is_not_finite_is_skipped),
     };
 

@@ -155,6 +155,25 @@ static void test_patience_delays_a_decay(void **state)
     CHECK_RATES(set, errors, rates);
 }
 
+/* Eesen's train_ctc_parallel.sh, whose accuracies of 50, 60, 60.3, 63 and 64 %
+ * rise by 10, 0.3, 2.7 and 1: below its start_halving_inc of 0.5 once, and the
+ * rate is halved from then on. 0.5 of 40 % is 0.0125. */
+static void test_a_ramp_decays_at_each_evaluation_behind_the_first(void **_)
+{
+    static const double errors[] = {4, 3.2, 3.176, 2.96, 2.88};
+    static const double once[] = {8, 8, 4, 4, 4}, ramp[] = {8, 8, 4, 2, 1};
+    static const double slow[] = {4, 4, 4, 4, 2}, late[] = {8, 8, 8, 4, 2};
+    bm_schedule_settings set = settings("newbob");
+
+    (void)_;
+    set.threshold = 0.0125;
+    CHECK_RATES(set, errors, once);
+    set.ramp = true;
+    CHECK_RATES(set, errors, ramp);
+    set.patience = 2; /* up to the first decay only */
+    CHECK_RATES(set, slow, late);
+}
+
 static void test_an_error_of_zero_is_the_best(void **state)
 {
     /* 0 again is no improvement, as 1 after 1 is none. */
@@ -248,10 +267,13 @@ static void test_a_restored_state_continues_alike(void **state)
 
     (void)state;
     set.patience = 1;
-    for (int stop = 0; stop < ERRORS; stop++) {
-        bm_schedule straight = bm_schedule_make(&set, 8, 4), resumed = straight;
+    for (int k = 0; k < 2 * ERRORS; k++) {
+        int stop = k / 2;
+        bm_schedule straight, resumed;
         double numbers[BM_SCHEDULE_STATE];
 
+        set.ramp = k % 2 == 1;
+        straight = resumed = bm_schedule_make(&set, 8, 4);
         for (int i = 0; i < ERRORS; i++) {
             if (i == stop) {
                 bm_schedule_save(&resumed, numbers);
@@ -304,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_newbob_waits_until_the_plateau_of_blanks_is_left),
         cmocka_unit_test(test_the_threshold_is_relative_to_the_new_error),
         cmocka_unit_test(test_patience_delays_a_decay),
+        cmocka_unit_test(
+            test_a_ramp_decays_at_each_evaluation_behind_the_first),
         cmocka_unit_test(test_an_error_of_zero_is_the_best),
         cmocka_unit_test(test_an_error_that_is_not_finite_is_not_kept),
         cmocka_unit_test(test_training_ends_below_the_least_rate),

@@ -4,6 +4,7 @@
 #include "tests/support/support_backend.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -270,6 +271,43 @@ static void test_adamw_follows_its_recurrence(void **state)
     stop(&f);
 }
 
+/* Gradients of 0, and of 1e-23 and less, whose squares are 0 in a float. A step is
+ * the rate at most, of RMSProp ten times the rate. */
+static void test_the_least_epsilon_bounds_steps_of_tiny_gradients(void **state)
+{
+    static const char *const updates[] = {"adamw", "rmsprop"};
+
+    (void)state;
+    FOR_EACH (k, updates) {
+        char set[40];
+        bm_sgd_settings s = {0};
+        bm_config *config = NULL;
+        fixture f;
+
+        assert_ok(bm_config_new(&config));
+        assert_ok(bm_config_set(config, "sgd.epsilon=0"));
+        assert_int_equal(bm_config_fill(config, "sgd", bm_sgd_options, &s),
+                         BM_ERR_CONFIG);
+        assert_ok(bm_config_set(config, "sgd.epsilon=1e-16"));
+        snprintf(set, sizeof set, "sgd.update=%s", updates[k]);
+        assert_ok(bm_config_set(config, set));
+        assert_ok(bm_config_fill(config, "sgd", bm_sgd_options, &s));
+        s.momentum = 0;
+        s.beta2 = 0.99;
+        f = start(s);
+        for (int i = 0; i < N; i++)
+            f.g[i] = i % 3 == 0 ? 0 : (float)pow(10, -17 - 0.25 * i);
+        bm_put(f.params.be, f.params.g, f.g, N);
+        bm_sgd_step(f.sgd, 0.125F);
+        bm_get(f.params.be, f.w, f.params.w, N);
+        assert_ok(bm_sync(f.params.be));
+        for (int i = 0; i < N; i++)
+            assert_true(f.g[i] == 0 ? f.w[i] == 0 : fabsf(f.w[i]) <= 1.26F);
+        stop(&f);
+        bm_config_free(config);
+    }
+}
+
 static const bm_sgd_settings rmsprop = {.update = "rmsprop",
                                         .momentum = 0.5,
                                         .beta2 = 0.9,
@@ -487,6 +525,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_gradient_that_is_not_finite_is_skipped),
         cmocka_unit_test(test_statistics_are_updated_without_rate_and_momentum),
         cmocka_unit_test(test_adamw_follows_its_recurrence),
+        cmocka_unit_test(test_the_least_epsilon_bounds_steps_of_tiny_gradients),
         cmocka_unit_test(test_rmsprop_follows_its_recurrence),
         cmocka_unit_test(test_state_vectors_have_names),
         cmocka_unit_test(test_a_copy_continues_alike_and_a_reset_from_zero),

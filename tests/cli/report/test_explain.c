@@ -140,6 +140,33 @@ static void test_explain_says_what_is_augmented(void **_)
     assert_null(strstr(o.out, "augment"));
 }
 
+/* Each alone, and neither is among what is done. */
+static void test_explain_warns_of_changes_that_change_nothing(void **_)
+{
+    static const char *const idle[][3] = {
+        {"augment.warp=1", "augment.share=1",
+         "warning: augment.warp = 1 moves no frame"},
+        {"augment.time_masks=2", "augment.time_share=0",
+         "warning: augment.time_masks has no effect with augment.time_share = "
+         "0"},
+        {"augment.cutouts=2", "augment.cutout_size=0",
+         "warning: augment.cutouts has no effect with augment.cutout_size = "
+         "0"},
+    };
+
+    (void)_;
+    FOR_EACH (i, idle) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", idle[i][0], "--set",
+                         idle[i][1]);
+
+        assert_code(o, 0);
+        assert_says(o.out, idle[i][2]);
+        assert_null(strstr(o.out, "warping"));
+        assert_null(strstr(o.out, "time masks"));
+        assert_null(strstr(o.out, "cut-outs of"));
+    }
+}
+
 /* Rooms and noise, and what train would refuse. */
 static void test_explain_opens_what_changes_recordings(void **_)
 {
@@ -395,6 +422,7 @@ int main(void)
             test_explain_says_if_mini_batches_are_few_for_many_workers),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_explain_says_what_is_augmented),
+        cmocka_unit_test(test_explain_warns_of_changes_that_change_nothing),
         cmocka_unit_test(test_explain_opens_what_changes_recordings),
         cmocka_unit_test(test_explain_warns_of_masks_of_cepstra),
         cmocka_unit_test(test_explain_prints_block_options),
