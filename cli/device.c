@@ -105,13 +105,25 @@ static bm_status of_all(bm_comm *comm, bm_status status)
     return comm != NULL ? bm_comm_agree(comm, status) : status;
 }
 
-static bm_status set_up(bm_device *d, const bm_comm *comm,
-                        const char *precision, long threads)
+/* *Collective*. All ranks have the same precision: bf16 if it suits the devices
+ * of all. */
+static bm_status choose_precision(bm_device *d, bm_comm *comm,
+                                  const char *precision)
+{
+    int others = bm_backend_precision(d->be) != BM_BF16;
+
+    d->precision = precision;
+    if (!is(precision, "auto"))
+        return BM_OK;
+    if (comm != NULL)
+        BM_TRY(bm_comm_max(comm, &others, 1));
+    d->precision = others ? "fp32" : "bf16";
+    return BM_OK;
+}
+
+static bm_status set_up(bm_device *d, const bm_comm *comm, long threads)
 {
     d->threads = (size_t)threads;
-    d->precision = !is(precision, "auto") ? precision
-                   : on_cuda(d)           ? "bf16"
-                                          : "fp32";
     if (!on_cuda(d) && comm != NULL)
         note_cores(comm, threads);
     return bm_backend_use(d->be, d->threads,
@@ -129,7 +141,8 @@ bm_status bm_device_open(bm_device *out, bm_comm *comm, const char *device,
     BM_TRY_DONE(of_all(comm, open_own(&d, comm, device)));
     if (comm != NULL)
         BM_TRY_DONE(agree(&d, comm));
-    BM_TRY_DONE(of_all(comm, set_up(&d, comm, precision, threads)));
+    BM_TRY_DONE(choose_precision(&d, comm, precision));
+    BM_TRY_DONE(of_all(comm, set_up(&d, comm, threads)));
     *out = d;
     d.be = NULL;
 done:

@@ -86,6 +86,12 @@ static const char *cuda_about(const bm_backend *be)
     return bm_cuda_of(be)->about;
 }
 
+/* Devices before Ampere multiply bf16 without tensor cores. */
+static bm_precision cuda_precision(const bm_backend *be)
+{
+    return bm_cuda_of(be)->major >= 8 ? BM_BF16 : BM_FP32;
+}
+
 /* Training goes before what runs beside it. */
 static bm_status open_stream(bm_cuda *cuda)
 {
@@ -190,6 +196,7 @@ const bm_backend_ops bm_backend_cuda = {
     .take = cuda_take,
     .copy_between = bm_cuda_copy_between,
     .about = cuda_about,
+    .precision = cuda_precision,
     .use = cuda_use,
     .sync = cuda_sync,
     .alloc = bm_cuda_alloc,

@@ -212,6 +212,38 @@ static void test_device_and_cpu_train_similar_models(void **state)
     assert_true(near(first_loss("half") / first_loss("cpu"), 1, 0.05));
 }
 
+/* Before compute capability 8.0 bf16 has no tensor cores; who asks for it gets
+ * it. */
+static void test_an_old_device_trains_in_fp32(void **state)
+{
+    (void)state;
+    with_device();
+    setenv("BMUF_EMULATED_MAJOR", "7", 1);
+    run_whole("old", 1, NET "job.device=auto");
+    assert_start("old", "cuda", "compute capability 7.0", "fp32");
+    run_whole("old", 1, NET "job.device=cuda; job.precision=bf16");
+    assert_start("old", "cuda", "compute capability 7.0", "bf16");
+    unsetenv("BMUF_EMULATED_MAJOR");
+}
+
+/* Rank 1 of 2 has an old one. */
+static void test_ranks_train_in_one_precision(void **state)
+{
+    static const char script[] =
+        "cd '%s' && mpirun -np 2 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || "
+        "export BMUF_EMULATED_MAJOR=7; exec \"$0\" train base.ini --out mixed "
+        "--set job.precision=auto' '%s' 2>mixed.err";
+    char line[2048];
+
+    (void)state;
+    with_device();
+    run_whole("half", 1, NET "job.device=cuda"); /* makes base.ini */
+    remove_run("mixed");
+    snprintf(line, sizeof line, script, in_folder(""), BMUF_PROGRAM);
+    assert_int_equal(system(line), 0);
+    assert_start("mixed", "cuda", "compute capability 9.0", "fp32");
+}
+
 static void assert_same_on_two_ranks(const char *settings)
 {
     with_device();
@@ -322,7 +354,7 @@ static void test_merged_buckets_are_rejected_on_a_device(void **state)
               NET "job.device=auto; train.strategy=ssgd; ssgd.overlap=merged");
         assert_ended(&p, 78);
         assert_said(&p, "set ssgd.overlap = bucket, or job.device = cpu");
-        assert_int_equal(times_said(&p, "ssgd.overlap = merged times"), 1);
+        assert_int_equal(times_said(&p, "ssgd.overlap = merged measures"), 1);
         assert_int_not_equal(access(in_folder("none/config.ini"), F_OK), 0);
     }
 }
@@ -535,6 +567,8 @@ int main(void)
         cmocka_unit_test(test_the_cpu_has_no_tf32),
         cmocka_unit_test(test_ranks_with_different_devices_are_reported),
         cmocka_unit_test(test_device_and_cpu_train_similar_models),
+        cmocka_unit_test(test_an_old_device_trains_in_fp32),
+        cmocka_unit_test(test_ranks_train_in_one_precision),
         cmocka_unit_test(test_a_device_has_one_result_on_any_ranks),
         cmocka_unit_test(test_workers_take_turns_on_a_full_device),
         cmocka_unit_test(test_late_exchanges_have_one_result_on_any_ranks),

@@ -50,7 +50,7 @@ static void test_vectors_longer_than_a_grid_of_a_device(void **state)
 /* From pinned and other memory, which may change when bm_put returns. */
 static void test_vectors_of_all_sizes_are_copied(void **state)
 {
-    size_t sizes[] = {1, 300000, (size_t)1 << 20, 2500003};
+    size_t sizes[] = {1, 1000, 300000, (size_t)1 << 20, 2500003};
     bm_backend *be = open_backend();
 
     (void)state;

@@ -256,6 +256,28 @@ static void test_products_do_not_round_the_floats_they_read(void **state)
     bm_backend_close(be);
 }
 
+/* 256 + 1 - 256 in an output of bf16, where 257 is 256: the sum is rounded when
+ * it is complete, however a device splits it. */
+static void test_products_sum_in_floats(void **state)
+{
+    bm_backend *be = open_backend();
+    float x[] = {256, 1, -256, 0}, w[4] = {1, 1, 1, 1}, zero = 0, *got = NULL;
+    float *d_x = place(be, x, 4), *d_w = place(be, w, 4);
+    float *d_b = place(be, &zero, 1), *d_y = place(be, &zero, 1);
+    bm_linear l = {.n_in = 4, .n_out = 1, .f = BM_RELU, .w = d_w, .b = d_b};
+
+    (void)state;
+    bm_linear_forward(be, &l, 1, d_x, d_y);
+    got = fetch(be, d_y, 1);
+    assert_true(got[0] == 1);
+    free(got);
+    bm_free(be, d_x);
+    bm_free(be, d_w);
+    bm_free(be, d_b);
+    bm_free(be, d_y);
+    bm_backend_close(be);
+}
+
 /* Nor does what has read them change the bits of weights with dropout. */
 static void test_weight_dropout_keeps_floats(void **state)
 {
@@ -520,6 +542,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms_of_overlapping_ranges_are_one_vector),
         cmocka_unit_test(test_products_do_not_round_the_floats_they_read),
+        cmocka_unit_test(test_products_sum_in_floats),
         cmocka_unit_test(test_weight_dropout_keeps_floats),
         cmocka_unit_test(test_products_use_the_weights_of_the_last_step),
         cmocka_unit_test(test_lengths_of_many_batches_arrive),

@@ -326,6 +326,47 @@ static void check_pool(bm_backend *be, const bm_pooling *p, const frames *x,
     bm_free(be, dx_there);
 }
 
+/* cuDNN takes 45 of the sequences, then 44. The rows of the first piece are
+ * summed in 1017 parts, those of the second in 1018. */
+static void test_a_smaller_last_piece_needs_more_room(void **state)
+{
+    enum { FRAMES = 96, ROWS = 20, OUT = 96, SEQUENCES = 89 };
+    enum { PIXELS = FRAMES * SEQUENCES * ROWS };
+    bm_conv c = {ROWS, 1, OUT, {1, 1, 0, 0}, {1, 1, 0, 0}, {1, 1}, NULL, NULL};
+    const char *engine = getenv("BMUF_CONV");
+    int32_t lengths[SEQUENCES];
+    bm_extent e = {FRAMES, SEQUENCES, lengths};
+    float *ones = NULL, *d_x = NULL, *d_y = NULL, *d_w = NULL, *got = NULL;
+    bm_backend *be = NULL;
+
+    (void)state;
+    if (engine == NULL || strcmp(engine, "cudnn") != 0 ||
+        frames_precision != BM_BF16)
+        skip();
+    be = open_set("");
+    assert_non_null(be);
+    ones = zeros((size_t)PIXELS * OUT, sizeof *ones);
+    for (size_t i = 0; i < (size_t)PIXELS * OUT; i++)
+        ones[i] = 1;
+    for (int b = 0; b < SEQUENCES; b++)
+        lengths[b] = FRAMES;
+    d_x = place(be, ones, PIXELS);
+    d_y = place(be, ones, (size_t)PIXELS * OUT);
+    d_w = place(be, ones, 2 * (size_t)OUT);
+    c.w = d_w;
+    c.b = d_w + OUT;
+    bm_conv_backward(be, &c, e, e, d_x, d_y, NULL, NULL, d_w, d_w + OUT);
+    got = fetch(be, d_w, 2 * (size_t)OUT);
+    for (size_t i = 0; i < OUT; i++)
+        assert_true(got[OUT + i] == PIXELS);
+    bm_free(be, d_x);
+    bm_free(be, d_y);
+    bm_free(be, d_w);
+    bm_backend_close(be); /* which frees its rooms: they are checked */
+    free(got);
+    free(ones);
+}
+
 static void test_pooling_takes_the_first_maximum(void **state)
 {
     static const size_t sizes[][2] = {{2, 2}, {1, 2}, {2, 1}, {3, 4}, {1, 1}};
@@ -444,6 +485,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_convolution_matches_its_definition),
         cmocka_unit_test(test_convolution_of_large_batches),
         cmocka_unit_test(test_convolution_of_long_sequences),
+        cmocka_unit_test(test_a_smaller_last_piece_needs_more_room),
         cmocka_unit_test(test_pooling_takes_the_first_maximum),
         cmocka_unit_test(test_pooling_over_any_windows),
         cmocka_unit_test(test_pooling_propagates_nan),

@@ -23,13 +23,14 @@ struct operation {
     cudaDataType bias_type;
 };
 
-/* What somebody said of his pointers: bytes. */
-struct alignment {
+/* What a preference says: alignments in bytes, and how the parts of a sum that
+ * is split may be added. An algorithm is the preference that it was found for. */
+struct wishes {
     uint32_t a = 256, b = 256, c = 256, d = 256;
+    uint32_t splits = CUBLASLT_REDUCTION_SCHEME_MASK;
 };
-static_assert(sizeof(alignment) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
-              "");
-static_assert(sizeof(alignment) <= sizeof(cublasLtMatmulAlgo_t), "");
+static_assert(sizeof(wishes) <= sizeof(cublasLtMatmulPreferenceOpaque_t), "");
+static_assert(sizeof(wishes) <= sizeof(cublasLtMatmulAlgo_t), "");
 static_assert(sizeof(layout) <= sizeof(cublasLtMatrixLayoutOpaque_t), "");
 static_assert(sizeof(operation) <= sizeof(cublasLtMatmulDescOpaque_t), "");
 
@@ -99,11 +100,24 @@ double rounded(double x, cublasComputeType_t compute)
     return f;
 }
 
+/* A number as it is when it has been stored in this type. */
+double stored(double x, cudaDataType type)
+{
+    return type == CUDA_R_16BF  ? __bfloat162float(__float2bfloat16((float)x))
+           : type == CUDA_R_16F ? __half2float(__float2half((float)x))
+                                : x;
+}
+
+/* Sums are split in two where that may show: if their parts may have the type
+ * of the result. */
 void multiply(const operation &o, const layout &la, const layout &lb,
               const layout &lc, const layout &ld, float alpha, float beta,
               const void *a, const void *b, const void *c, void *d,
-              size_t batch)
+              size_t batch, uint32_t splits)
 {
+    const uint32_t in_type_of_result = CUBLASLT_REDUCTION_SCHEME_INPLACE |
+                                       CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    bool coarse = (splits & in_type_of_result) != 0;
     size_t k = o.trans_a ? la.rows : la.cols;
     size_t at_a = batch * (size_t)la.stride, at_b = batch * (size_t)lb.stride;
     size_t at_c = batch * (size_t)lc.stride, at_d = batch * (size_t)ld.stride;
@@ -112,8 +126,12 @@ void multiply(const operation &o, const layout &la, const layout &lb,
 
     for (size_t j = 0; j < ld.cols; j++)
         for (size_t i = 0; i < ld.rows; i++) {
-            double sum = 0;
+            double sum = 0, before = 0;
             for (size_t l = 0; l < k; l++) {
+                if (coarse && l == k / 2) {
+                    before = stored(sum, ld.type);
+                    sum = 0;
+                }
                 size_t ia =
                     o.trans_a ? l + i * (size_t)la.ld : i + l * (size_t)la.ld;
                 size_t ib =
@@ -121,6 +139,8 @@ void multiply(const operation &o, const layout &la, const layout &lb,
                 sum += rounded(get(a, la.type, at_a + ia), o.compute) *
                        rounded(get(b, lb.type, at_b + ib), o.compute);
             }
+            if (coarse)
+                sum = before + stored(sum, ld.type);
             sum *= alpha;
             if (beta != 0)
                 sum += beta * get(c, lc.type, at_c + i + j * (size_t)lc.ld);
@@ -244,7 +264,7 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
     *out = new cublasLtMatmulPreferenceOpaque_t();
-    new (*out) alignment;
+    new (*out) wishes;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -259,7 +279,7 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
                                      cublasLtMatmulPreferenceAttributes_t what,
                                      const void *value, size_t)
 {
-    alignment &says = *(alignment *)(void *)p;
+    wishes &says = *(wishes *)(void *)p;
 
     if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
         says.a = *(const uint32_t *)value;
@@ -269,6 +289,8 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
         says.c = *(const uint32_t *)value;
     else if (what == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
         says.d = *(const uint32_t *)value;
+    else if (what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+        says.splits = *(const uint32_t *)value;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -294,7 +316,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
          (o.bias_type != of(c).type || o.bias == nullptr)))
         return CUBLAS_STATUS_INVALID_VALUE;
     memset(out, 0, sizeof *out);
-    memcpy(&out->algo, preference, sizeof(alignment));
+    memcpy(&out->algo, preference, sizeof(wishes));
     out->state = CUBLAS_STATUS_SUCCESS;
     *n = 1;
     return CUBLAS_STATUS_SUCCESS;
@@ -309,7 +331,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                               const cublasLtMatmulAlgo_t *algo, void *work,
                               size_t work_bytes, cudaStream_t stream)
 {
-    const alignment &needs = *(const alignment *)(const void *)algo;
+    const wishes needs = *(const wishes *)(const void *)algo;
     float f = *(const float *)alpha, g = *(const float *)beta;
     operation o = of(desc);
     layout a_of = of(la), b_of = of(lb), c_of = of(lc), d_of = of(ld);
@@ -322,7 +344,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
         return CUBLAS_STATUS_INVALID_VALUE;
     error = bm_emulate_queue(stream, [=]() {
         for (int32_t i = 0; i < d_of.batches; i++)
-            multiply(o, a_of, b_of, c_of, d_of, f, g, a, b, c, d, (size_t)i);
+            multiply(o, a_of, b_of, c_of, d_of, f, g, a, b, c, d, (size_t)i,
+                     needs.splits);
     });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                 : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <vector>
+#include <xmmintrin.h>
 
 bm_thread bm_now;
 
@@ -341,11 +342,23 @@ unsigned __ballot_sync(unsigned, int x)
     return votes;
 }
 
+namespace
+{
+/* A device computes with subnormal numbers, whatever the thread of the host
+ * does (compute/cpu/subnormals.h). */
+struct subnormals {
+    unsigned before = _mm_getcsr();
+    subnormals() { _mm_setcsr(before & ~0x8040u); }
+    ~subnormals() { _mm_setcsr(before); }
+};
+} // namespace
+
 void bm_run_kernel(dim3 grid, dim3 size, size_t shared, unsigned cluster,
                    const std::function<void()> &body)
 {
     size_t n_blocks = (size_t)grid.x * grid.y * grid.z;
     unsigned n_threads = size.x * size.y * size.z;
+    subnormals are_numbers;
 
     assert(n_threads > 0 && n_threads <= 1024 && n_blocks % cluster == 0);
     for (size_t first = 0; first < n_blocks; first += cluster) {

@@ -91,20 +91,38 @@ void bm_emulate_look(const void *argument, size_t bytes)
     }
 }
 
+/* Behind each room of the device, bytes that nobody may write. */
+enum { LINE = 256, GUARD = 16 * LINE, UNTOUCHED = 0xa5 };
+
+static void check_guard(const char *x, size_t bytes)
+{
+    for (size_t i = 0; i < GUARD; i++)
+        if ((unsigned char)x[bytes + i] != UNTOUCHED) {
+            fprintf(stderr, "something wrote past %zu bytes of the device\n",
+                    bytes);
+            abort();
+        }
+}
+
 extern "C" {
 
 /* Fills new memory with NaN. */
 cudaError_t cudaMalloc(void **x, size_t bytes)
 {
     BM_EMULATE_LOCKED;
+    cudaError_t error = bm_emulate_earlier_error();
+
+    if (error != cudaSuccess)
+        return error;
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     if (bm_emulated_used + bytes > all_memory())
         return bm_emulate_fail(cudaErrorMemoryAllocation);
-    *x = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+    *x = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE + GUARD);
     if (*x == nullptr)
         return bm_emulate_fail(cudaErrorMemoryAllocation);
     memset(*x, 0xff, bytes);
+    memset((char *)*x + bytes, UNTOUCHED, GUARD);
     bm_emulated_used += bytes;
     device[(const char *)*x] = {bytes, nullptr};
     return cudaSuccess;
@@ -116,8 +134,14 @@ static cudaError_t give_back(rooms &all, void *x)
         return bm_emulate_refuse();
     bm_emulate_run_all();
     BM_EMULATE_LOCKED;
-    if (x != nullptr && all.erase((const char *)x) == 0)
+    auto at = all.find((const char *)x);
+    if (x != nullptr && at == all.end())
         return bm_emulate_fail(cudaErrorInvalidValue);
+    if (at != all.end()) {
+        if (&all == &device)
+            check_guard(at->first, at->second.bytes);
+        all.erase(at);
+    }
     free(x);
     return cudaSuccess;
 }
@@ -143,6 +167,10 @@ cudaError_t cudaFree(void *x)
 cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 {
     BM_EMULATE_LOCKED;
+    cudaError_t error = bm_emulate_earlier_error();
+
+    if (error != cudaSuccess)
+        return error;
     *all = all_memory();
     *left = *all - (bm_emulated_used < *all ? bm_emulated_used : *all);
     return cudaSuccess;
@@ -189,7 +217,8 @@ cudaError_t cudaHostUnregister(void *x)
     return cudaSuccess;
 }
 
-/* Memory that is not pinned is read or written before the call returns. */
+/* Memory that is not pinned is written before the call returns. It is read when
+ * the stream gets there: a device may have read it before, or not. */
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream)
 {
@@ -205,13 +234,8 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
         return bm_emulate_fail(cudaErrorInvalidValue);
     if (bm_emulate_captured(stream) && pageable)
         return bm_emulate_refuse();
-    if (sends && pageable) {
-        std::vector<char> now((const char *)src, (const char *)src + bytes);
-        return bm_emulate_put(stream,
-                              [=]() { memcpy(dst, now.data(), now.size()); });
-    }
     bm_emulate_put(stream, [=]() { memcpy(dst, src, bytes); });
-    return pageable ? cudaStreamSynchronize(stream) : cudaSuccess;
+    return fetches && pageable ? cudaStreamSynchronize(stream) : cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)

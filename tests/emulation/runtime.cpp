@@ -196,6 +196,15 @@ extern "C" {
 unsigned long bm_emulated_launches; /* of kernels, products, graphs */
 }
 
+cudaError_t bm_emulate_earlier_error()
+{
+    const char *set = getenv("BMUF_EMULATED_ERROR");
+
+    if (set == nullptr)
+        return cudaSuccess;
+    return last = (cudaError_t)atoi(set);
+}
+
 cudaError_t bm_emulate_fail(cudaError_t error)
 {
     return last = error;
@@ -383,11 +392,20 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
+/* Compute capability: 9, or what BMUF_EMULATED_MAJOR says. */
+static int major_of_device()
+{
+    const char *set = getenv("BMUF_EMULATED_MAJOR");
+
+    return set != nullptr ? atoi(set) : 9;
+}
+
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute,
                                    int device)
 {
-    *value = attribute == cudaDevAttrMultiProcessorCount      ? (int)PROCESSORS
-             : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+    *value = attribute == cudaDevAttrMultiProcessorCount ? (int)PROCESSORS
+             : attribute == cudaDevAttrComputeCapabilityMajor
+                 ? major_of_device()
              : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
              : attribute == cudaDevAttrWarpSize                     ? 32
              : attribute == cudaDevAttrPciBusId                     ? device
@@ -399,7 +417,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "emulation on the host");
-    p->major = 9;
+    p->major = major_of_device();
     p->multiProcessorCount = PROCESSORS;
     p->totalGlobalMem = (size_t)1 << 30;
     p->sharedMemPerBlockOptin = 227 << 10;
@@ -743,7 +761,10 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *function,
 {
     BM_EMULATE_LOCKED;
     const char *set = getenv("BMUF_EMULATED_CLUSTERS");
+    cudaError_t error = bm_emulate_earlier_error();
 
+    if (error != cudaSuccess)
+        return error;
     if (!cluster_is_allowed(function, cluster_of(config)))
         return last = cudaErrorInvalidClusterSize;
     *n = config->dynamicSmemBytes > functions[function].shared ? 0

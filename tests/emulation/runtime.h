@@ -13,6 +13,10 @@ extern std::recursive_mutex bm_emulate_lock;
 #define BM_EMULATE_LOCKED                                                      \
     std::lock_guard<std::recursive_mutex> bm_locked(bm_emulate_lock)
 
+/* What an earlier kernel has left to all calls that ask the device, such as
+ * cudaMalloc: the number in BMUF_EMULATED_ERROR, or none. */
+cudaError_t bm_emulate_earlier_error();
+
 cudaError_t bm_emulate_fail(cudaError_t error); /* what GetLastError gives */
 bool bm_emulate_captures();                     /* is any stream captured? */
 bool bm_emulate_captured(cudaStream_t stream);

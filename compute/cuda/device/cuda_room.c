@@ -81,21 +81,29 @@ static void *swap_out(bm_backend *be, bm_cuda_idle *v)
 
 /* ---- in ------------------------------------------------------------------ */
 
-static bool allocate(void **out, size_t bytes)
+/* cudaErrorMemoryAllocation: the caller makes room. Other errors are not about
+ * room: an earlier kernel that failed shows here, too. */
+static cudaError_t allocate(void **out, size_t bytes)
 {
-    if (cudaMalloc(out, bytes) == cudaSuccess)
-        return true;
-    (void)cudaGetLastError(); /* the caller makes room */
-    *out = NULL;
-    return false;
+    cudaError_t error = cudaMalloc(out, bytes);
+
+    if (error != cudaSuccess)
+        *out = NULL;
+    if (error == cudaErrorMemoryAllocation)
+        (void)cudaGetLastError();
+    return error;
 }
 
-static bool allocate_if_there_is_room(void **out, size_t bytes)
+static cudaError_t allocate_if_there_is_room(void **out, size_t bytes)
 {
     size_t left = 0, all = 0;
+    cudaError_t error = cudaMemGetInfo(&left, &all);
 
-    return cudaMemGetInfo(&left, &all) == cudaSuccess &&
-           left >= bytes + all / RESERVE && allocate(out, bytes);
+    *out = NULL;
+    if (error != cudaSuccess)
+        return error;
+    return left >= bytes + all / RESERVE ? allocate(out, bytes)
+                                         : cudaErrorMemoryAllocation;
 }
 
 /* The backend whose idle vectors make room for be: of two on one device that of
@@ -114,15 +122,17 @@ static bm_backend *lender(bm_backend *be)
 cudaError_t bm_cuda_malloc(bm_backend *be, void **out, size_t bytes)
 {
     bm_backend *from = lender(be);
-    bm_cuda_idle *v = NULL;
+    cudaError_t error = allocate(out, bytes);
 
-    while (!allocate(out, bytes)) {
-        v = last_used(from);
+    while (error == cudaErrorMemoryAllocation) {
+        bm_cuda_idle *v = last_used(from);
+
         if (v == NULL || from->failed != BM_OK)
-            return cudaErrorMemoryAllocation;
+            return error;
         cudaFree(swap_out(from, v));
+        error = allocate(out, bytes);
     }
-    return cudaSuccess;
+    return error;
 }
 
 /* Memory for a vector that is to be used. Vectors of one length hand it over
@@ -130,8 +140,9 @@ cudaError_t bm_cuda_malloc(bm_backend *be, void **out, size_t bytes)
 static void *find_room(bm_backend *be, size_t bytes)
 {
     void *x = NULL;
+    cudaError_t error = allocate_if_there_is_room(&x, bytes);
 
-    while (!allocate_if_there_is_room(&x, bytes)) {
+    while (error == cudaErrorMemoryAllocation) {
         bm_cuda_idle *v = last_used(be);
 
         if (v == NULL || be->failed != BM_OK) {
@@ -142,7 +153,10 @@ static void *find_room(bm_backend *be, size_t bytes)
         if (v->bytes == bytes)
             return x;
         cudaFree(x);
+        error = allocate_if_there_is_room(&x, bytes);
     }
+    if (be->failed == BM_OK)
+        bm_cuda_note(be, error, "cudaMalloc");
     return x;
 }
 

@@ -208,16 +208,19 @@ static rooms take(bm_backend *be, const sweep *s)
 {
     struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
     size_t n = filter_count(s) * s->size, N = s->filter.n;
-    size_t rows = s->sequences * s->py.T * s->py.H;
+    size_t sums = 0;
     rooms r = {.half = s->size == sizeof(bm_bf16)};
     size_t pieces[2] = {s->sequences, s->out.B % s->sequences};
 
+    /* The last piece may need more than the others, though it is smaller. */
     for (int i = 0; i < 2 && pieces[i] > 0; i++) {
-        size_t bytes = 0;
+        size_t bytes = 0, parts = 0;
 
         bm_cudnn_note(be, need_of(be, s, pieces[i], &bytes),
                       "GetConvolution..WorkspaceSize");
         r.work_bytes = bytes > r.work_bytes ? bytes : r.work_bytes;
+        parts = bm_kernel_sum_rows_work(pieces[i] * s->py.T * s->py.H, N);
+        sums = parts > sums ? parts : sums;
     }
     r.x = bm_cuda_room_for(be, &c->image[0],
                            s->sequences * s->px.sequence * s->size);
@@ -226,8 +229,7 @@ static rooms take(bm_backend *be, const sweep *s)
     r.w = bm_cuda_room_for(be, &c->kernel, 2 * bm_cudnn_lines(n));
     r.dw = r.w != NULL ? (char *)r.w + bm_cudnn_lines(n) : NULL;
     r.work = bm_cuda_room_for(be, &c->work[0], r.work_bytes);
-    r.db = bm_cuda_room_for(
-        be, &c->sums, (N + bm_kernel_sum_rows_work(rows, N)) * sizeof *r.db);
+    r.db = bm_cuda_room_for(be, &c->sums, (N + sums) * sizeof *r.db);
     r.sums = r.db != NULL ? r.db + N : NULL;
     return r;
 }

@@ -1,10 +1,11 @@
 /*
  * code.cu - codes of vectors that are sent, a piece for each warp. Bytes and
  * residuals are those of comm/code/code_*.c: these count in integers, and add
- * doubles in a fixed order. Codes begin at any byte.
+ * doubles in a fixed order. In arithmetic subnormal floats are zero; they stay
+ * where bits are copied. Codes begin at any byte.
  */
 #include "compute/cuda/kernels/code.h"
-#include "compute/cuda/kernels/kernel.h"
+#include "compute/cuda/kernels/flush.h"
 
 enum { LANES = 32, GROUP = 256, MOST = 127, LEVELS = 2, SENT = 6 };
 
@@ -113,7 +114,7 @@ BM_INLINE void encode_halves(bm_code_kind kind, size_t n, const float *x,
         uint16_t half = to_half(kind, x[i]);
 
         write(code + i * sizeof half, half);
-        residual[i] = __fsub_rn(x[i], from_half(kind, half));
+        residual[i] = bm_subtract(x[i], from_half(kind, half));
     }
 }
 
@@ -128,7 +129,7 @@ BM_INLINE float scale_of(size_t n, const float *x)
         largest = max(largest, magnitude(x[i]));
     for (int step = LANES / 2; step > 0; step /= 2)
         largest = max(largest, __shfl_xor_sync(~0u, largest, step));
-    scale = __fdiv_rn(__int_as_float(largest), (float)MOST);
+    scale = bm_over(__int_as_float(largest), MOST);
     if (is_odd(__fmul_rn(scale, (float)MOST)))
         scale = __int_as_float(__float_as_int(scale) - 1);
     return scale;
@@ -138,7 +139,7 @@ BM_INLINE float quantise(float x, float scale)
 {
     const float whole = 0x1.8p23f; /* adding it rounds to an integer */
     const float most = MOST;
-    float q = __fsub_rn(__fadd_rn(__fdiv_rn(x, scale), whole), whole);
+    float q = __fsub_rn(__fadd_rn(__fdiv_rn(bm_flush(x), scale), whole), whole);
 
     q = q < most ? q : most;
     return q > -most ? q : -most;
@@ -159,7 +160,7 @@ BM_INLINE void encode_int8(size_t n, const float *x, unsigned char *code,
             int8_t q = (int8_t)(scale > 0 ? quantise(y, scale) : 0.0f);
 
             code[i] = (unsigned char)q;
-            residual[at + i] = __fsub_rn(y, __fmul_rn((float)q, scale));
+            residual[at + i] = bm_subtract(y, __fmul_rn((float)q, scale));
         }
         code += m;
     }
@@ -183,20 +184,20 @@ struct half_sums {
 
 BM_INLINE bool is_below(float x)
 {
-    return (__float_as_int(__fadd_rn(x, 0.0f)) & 0x80000000) != 0;
+    return (__float_as_int(__fadd_rn(bm_flush(x), 0.0f)) & 0x80000000) != 0;
 }
 
 BM_INLINE void add_row(half_sums *s, float x)
 {
     bool below = is_below(x);
 
-    s->below = __dadd_rn(s->below, below ? x : 0.0f);
-    s->above = __dadd_rn(s->above, below ? 0.0f : x);
+    s->below = __dadd_rn(s->below, below ? bm_widen(x) : 0.0);
+    s->above = __dadd_rn(s->above, below ? 0.0 : bm_widen(x));
 }
 
 BM_INLINE float mean_of(double sum, size_t count)
 {
-    return count > 0 ? (float)__ddiv_rn(sum, (double)count) : 0.0f;
+    return count > 0 ? bm_narrow(__ddiv_rn(sum, (double)count)) : 0.0f;
 }
 
 BM_INLINE void encode_onebit(size_t n, const float *x, unsigned char *code,
@@ -229,7 +230,7 @@ BM_INLINE void encode_onebit(size_t n, const float *x, unsigned char *code,
         write(code + sizeof below, above);
     }
     for (size_t i = lane_of(); i < n; i += LANES)
-        residual[i] = __fsub_rn(x[i], is_below(x[i]) ? below : above);
+        residual[i] = bm_subtract(x[i], is_below(x[i]) ? below : above);
 }
 
 BM_INLINE float decode_onebit(const unsigned char *code, size_t i)
@@ -294,7 +295,7 @@ BM_INLINE void encode_topk(size_t n, const float *x, size_t k,
             write(place + turn * sizeof(uint16_t), (uint16_t)i);
         }
         if (i < n)
-            residual[i] = __fsub_rn(y, large ? y : 0.0f);
+            residual[i] = bm_subtract(y, large ? y : 0.0f);
         taken += (size_t)__popc(all);
         ties -= min(ties, (size_t)__popc(tied));
     }
@@ -332,7 +333,7 @@ __global__ static void carry(bm_pieces p, const float *residual, float *y,
     q = piece_at(p, piece_number());
     for (size_t i = q.at + lane_of(); i < q.at + q.n; i += LANES) {
         if (!q.exact)
-            y[i] = __fadd_rn(y[i], residual[i]);
+            y[i] = bm_add(y[i], residual[i]);
         found = found || is_odd(y[i]);
     }
     if (found)
@@ -389,7 +390,7 @@ __global__ static void decode(bm_pieces p, const unsigned char *code, bool adds,
         float x = decoded(p.kind, q, code + q.byte, i);
         float *to = y + q.at + i;
 
-        *to = adds && !q.exact ? __fadd_rn(*to, x) : x;
+        *to = adds && !q.exact ? bm_add(*to, x) : x;
     }
 }
 

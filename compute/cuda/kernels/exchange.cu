@@ -1,8 +1,10 @@
 /*
  * exchange.cu - operations on vectors that workers exchange. Numbers are
  * rounded as in comm/sum/sum_loops.c and bmuf/filter_loops.c: no product is
- * fused with a sum, except products of two floats, which are exact in double.
+ * fused with a sum, except products of two floats, which are exact in double,
+ * and subnormal floats are zero.
  */
+#include "compute/cuda/kernels/flush.h"
 #include "compute/cuda/kernels/vec4.h"
 
 BM_INLINE bool is_odd(float x)
@@ -24,7 +26,7 @@ __global__ static void difference(size_t n, const float *x, const float *from,
             less = bm_load(from, 4 * j, n, wide);
         for (int k = 0; k < 4; k++) {
             if (from != NULL)
-                q.x[k] = __fsub_rn(q.x[k], less.x[k]);
+                q.x[k] = bm_subtract(q.x[k], less.x[k]);
             found = found || is_odd(q.x[k]);
         }
         bm_store(y, 4 * j, n, wide, q);
@@ -54,9 +56,10 @@ __global__ static void blend(size_t n, double a, float *y, double b,
         if (a != 0)
             p = bm_load(y, 4 * j, n, wide);
         for (int k = 0; k < 4; k++)
-            q.x[k] = a == 0 ? (float)__dmul_rn(b, q.x[k])
-                            : (float)__dadd_rn(__dmul_rn(a, p.x[k]),
-                                               __dmul_rn(b, q.x[k]));
+            q.x[k] =
+                bm_narrow(a == 0 ? __dmul_rn(b, bm_widen(q.x[k]))
+                                 : __dadd_rn(__dmul_rn(a, bm_widen(p.x[k])),
+                                             __dmul_rn(b, bm_widen(q.x[k]))));
         bm_store(y, 4 * j, n, wide, q);
     }
 }
@@ -96,19 +99,20 @@ __global__ static void filter(bm_filter_step f, size_t n, const float *g,
     for (size_t i = from + threadIdx.x % LANES; i < to; i += LANES) {
         bool learned = i < f.n_learned;
         double eta = learned ? f.eta : 0, zeta = learned ? f.zeta : 1;
-        float mean = g[i], by = mean;
+        float mean = bm_flush(g[i]), by = mean;
 
         if (f.model == NULL) {
-            y[i] = __fadd_rn(y[i], mean);
+            y[i] = bm_add(y[i], mean);
         } else {
             float next = 0;
 
-            by = (float)__dadd_rn(__dmul_rn(eta, f.delta[i]),
-                                  __dmul_rn(zeta, mean));
-            next = __fadd_rn(f.model[i], by);
+            by = bm_narrow(__dadd_rn(__dmul_rn(eta, bm_widen(f.delta[i])),
+                                     __dmul_rn(zeta, mean)));
+            next = bm_add(f.model[i], by);
             f.delta[i] = by;
             f.model[i] = next;
-            y[i] = (float)__dadd_rn(next, __dmul_rn(learned ? f.ahead : 0, by));
+            y[i] = bm_narrow(
+                __dadd_rn(next, __dmul_rn(learned ? f.ahead : 0, by)));
         }
         if (learned) {
             gg = __fma_rn(mean, mean, gg);

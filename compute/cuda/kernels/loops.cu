@@ -1,8 +1,10 @@
 /* loops.cu - operations on each element, and copies. */
+#include "compute/cuda/kernels/flush.h"
 #include "compute/cuda/kernels/functions.h"
 #include "compute/cuda/kernels/vec4.h"
 #include "core/rng.h"
 
+/* Exchanges scale slices with it, on the host or here, with the same bits. */
 __global__ static void axpby(size_t n, float a, const float *x, float b,
                              float *y, bool wide)
 {
@@ -13,7 +15,7 @@ __global__ static void axpby(size_t n, float a, const float *x, float b,
         if (a != 0) {
             bm_vec4 q = bm_load(x, 4 * j, n, wide);
             for (int k = 0; k < 4; k++)
-                sum.x[k] = __fmul_rn(a, q.x[k]);
+                sum.x[k] = a == 1 ? q.x[k] : bm_times(a, q.x[k]);
         }
         if (b != 0) {
             bm_vec4 q = bm_load(y, 4 * j, n, wide);

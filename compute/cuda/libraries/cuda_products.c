@@ -166,17 +166,21 @@ static bm_status describe(plan *p, const void *bias)
             preference, CUBLASLT_MATMUL_PREF_##what, &(value), sizeof(value)), \
         #what)
 
+/* Where a sum is split, its parts are floats and are added as floats, also if C
+ * is bf16: not in the type of C, which the default allows. */
 static bm_status choose(bm_cuda_products *products, plan *p)
 {
     cublasLtMatmulPreference_t preference = NULL;
     cublasLtMatmulHeuristicResult_t best;
     size_t room = WORKSPACE;
+    uint32_t splits = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int n = 0;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(
         blas_status(cublasLtMatmulPreferenceCreate(&preference), "preference"));
     BM_TRY_DONE(PREFER(preference, MAX_WORKSPACE_BYTES, room));
+    BM_TRY_DONE(PREFER(preference, REDUCTION_SCHEME_MASK, splits));
     BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_A_BYTES, p->of.align_b));
     BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_B_BYTES, p->of.align_a));
     BM_TRY_DONE(PREFER(preference, MIN_ALIGNMENT_C_BYTES, p->of.align_c));

@@ -59,7 +59,7 @@ static const bm_lstm_engine *engine_for(bm_backend *be, const bm_recurrent *l,
     if (engine->obstacle != NULL)
         why = engine->obstacle(be, l, e);
     if (why == NULL)
-        return engine;
+        return be->failed == BM_OK ? engine : NULL;
     bm_remember(
         be, BM_FAIL(BM_ERR_UNSUPPORTED, "BMUF_LSTM=%s: %s", engine->name, why));
     return NULL;

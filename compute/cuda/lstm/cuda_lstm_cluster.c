@@ -4,10 +4,14 @@
 
 static const char *obstacle(bm_backend *be, const bm_recurrent *l, bm_extent e)
 {
+    bool able = false;
+
     (void)e;
     if (!bm_lstm_in_bf16(be))
         return "the kernel computes in bf16 only";
-    if (!bm_kernel_lstm_cluster_fits(bm_cuda_of(be)->major, l->n_hidden))
+    BM_CUDA(be, bm_kernel_lstm_cluster_fits(bm_cuda_of(be)->major, l->n_hidden,
+                                            &able));
+    if (be->failed == BM_OK && !able)
         return "the device cannot run clusters for this hidden size";
     return NULL;
 }

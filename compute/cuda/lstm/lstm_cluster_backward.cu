@@ -154,9 +154,14 @@ __global__ static void __launch_bounds__(shape<H, C>::THREADS, 1)
     }
 static lstm_pass passes[] = {FOR_EACH_SIZE(PASS)};
 
-bool bm_kernel_lstm_cluster_fits(int major, size_t H)
+cudaError_t bm_kernel_lstm_cluster_fits(int major, size_t H, bool *out)
 {
-    return major >= 9 && bm_lstm_cluster_forward_fits(H) && fits(passes, H);
+    cudaError_t error = cudaSuccess;
+
+    *out = false;
+    if (major >= 9)
+        error = bm_lstm_cluster_forward_fits(H, out);
+    return *out ? fits(passes, H, out) : error;
 }
 
 cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,

@@ -181,9 +181,9 @@ int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R)
     return best;
 }
 
-bool bm_lstm_cluster_forward_fits(size_t H)
+cudaError_t bm_lstm_cluster_forward_fits(size_t H, bool *out)
 {
-    return fits(passes, H);
+    return fits(passes, H, out);
 }
 
 cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,

@@ -24,8 +24,8 @@ typedef struct lstm_pass {
     int clusters[MOST_TILES];
 } lstm_pass;
 
-/* In lstm_cluster_forward.cu. */
-bool bm_lstm_cluster_forward_fits(size_t H);
+/* In lstm_cluster_forward.cu: see fits. */
+cudaError_t bm_lstm_cluster_forward_fits(size_t H, bool *out);
 
 /* The smallest kernel that takes H, a multiple of 8 (16 bytes); NULL: none. */
 static lstm_pass *pass_for(lstm_pass passes[LSTM_SIZES], size_t H)
@@ -80,15 +80,37 @@ static cudaError_t ask_all(lstm_pass *p)
     return error;
 }
 
-static bool fits(lstm_pass passes[LSTM_SIZES], size_t H)
+/* Whether a device says so that it cannot run such clusters. Other errors are
+ * those of earlier work. */
+static bool is_limit(cudaError_t error)
+{
+    return error == cudaErrorInvalidValue ||
+           error == cudaErrorInvalidClusterSize ||
+           error == cudaErrorInvalidConfiguration ||
+           error == cudaErrorInvalidDeviceFunction ||
+           error == cudaErrorNoKernelImageForDevice ||
+           error == cudaErrorNotSupported;
+}
+
+/* *out: whether the device can run a kernel for H. */
+static cudaError_t fits(lstm_pass passes[LSTM_SIZES], size_t H, bool *out)
 {
     lstm_pass *p = pass_for(passes, H);
+    cudaError_t error = cudaSuccess;
 
-    if (p != NULL && p->clusters[0] == 0 && ask_all(p) != cudaSuccess) {
-        (void)cudaGetLastError(); /* a known limit of the device */
+    *out = false;
+    if (p == NULL)
+        return cudaSuccess;
+    if (p->clusters[0] == 0)
+        error = ask_all(p);
+    if (error != cudaSuccess)
         p->clusters[0] = 0;
+    if (is_limit(error)) {
+        (void)cudaGetLastError();
+        error = cudaSuccess;
     }
-    return p != NULL && p->clusters[0] > 0;
+    *out = p->clusters[0] > 0;
+    return error;
 }
 
 /* Clusters of a batch. */
@@ -103,9 +125,11 @@ static cudaError_t launch(lstm_pass passes[LSTM_SIZES], cudaStream_t stream,
 {
     const lstm_pass *p = pass_for(passes, l->H);
     int tiles = 0;
+    bool able = false;
+    cudaError_t error = fits(passes, l->H, &able);
 
-    if (!fits(passes, l->H))
-        return cudaErrorNotSupported;
+    if (error != cudaSuccess || !able)
+        return error != cudaSuccess ? error : cudaErrorNotSupported;
     if (l->T == 0 || l->B == 0)
         return cudaSuccess;
     if ((uintptr_t)l->gates % 16 != 0 || (uintptr_t)l->cells % 16 != 0)

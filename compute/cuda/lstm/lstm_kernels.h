@@ -36,9 +36,10 @@ typedef struct bm_lstm_cluster {
  * fit. */
 int bm_lstm_cluster_tiles(const int at_once[], int n, size_t B, size_t R);
 
-/* True if a device of compute capability `major` can run the kernels for hidden
- * size H: a multiple of 8 up to 512, and room for a cluster. */
-bool bm_kernel_lstm_cluster_fits(int major, size_t H);
+/* *out: whether a device of compute capability `major` can run the kernels for
+ * hidden size H: a multiple of 8 up to 512, and room for a cluster. An error is
+ * one of earlier work. */
+cudaError_t bm_kernel_lstm_cluster_fits(int major, size_t H, bool *out);
 cudaError_t bm_kernel_lstm_cluster_forward(cudaStream_t stream,
                                            const bm_lstm_cluster *l);
 cudaError_t bm_kernel_lstm_cluster_backward(cudaStream_t stream,

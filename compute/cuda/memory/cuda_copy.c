@@ -1,7 +1,9 @@
 /*
- * cuda_copy.c - copies between host and device. Long vectors in memory that is
- * not pinned go in pieces through two slots of pinned memory: the device copies
- * one piece while the host copies the other.
+ * cuda_copy.c - copies between host and device. What is in memory that is not
+ * pinned goes through two slots of pinned memory: the device copies one slot
+ * while the host fills or empties the other. Only short vectors go straight to
+ * such memory, and none comes from there: cudaMemcpyAsync may read it after it
+ * returns.
  */
 #include "compute/cuda/memory/cuda_copy.h"
 #include "compute/cuda/memory/cuda_forms.h"
@@ -23,6 +25,8 @@ typedef struct range {
 struct bm_cuda_slots {
     float *host[SLOTS];      /* [PIECE] */
     cudaEvent_t free[SLOTS]; /* after the device's last use of the slot */
+    size_t slot, used;       /* that vectors are put into, and its floats that
+                                have been since it was free */
     range pinned[RANGES];
 };
 typedef struct bm_cuda_slots bm_cuda_slots;
@@ -104,23 +108,38 @@ static void lend(bm_backend *be, cudaEvent_t slot)
     BM_CUDA(be, cudaEventRecord(slot, bm_cuda_of(be)->stream));
 }
 
+/* Goes on in the next slot, and waits until that is free. */
+static void turn(bm_backend *be, bm_cuda_slots *s)
+{
+    lend(be, s->free[s->slot]);
+    s->slot = (s->slot + 1) % SLOTS;
+    s->used = 0;
+    BM_CUDA(be, cudaEventSynchronize(s->free[s->slot]));
+}
+
+/* Short vectors share a slot: not each of them waits for the device. */
 static void put_pieces(bm_backend *be, float *y, const float *host, size_t n)
 {
     bm_cuda *cuda = bm_cuda_of(be);
     bm_cuda_slots *s = cuda->slots;
 
-    for (size_t at = 0, k = 0; at < n && be->failed == BM_OK;
-         at += PIECE, k = (k + 1) % SLOTS) {
-        size_t bytes = least(PIECE, n - at) * sizeof *y;
+    for (size_t at = 0, m = 0; at < n && be->failed == BM_OK; at += m) {
+        float *piece = NULL;
 
-        BM_CUDA(be, cudaEventSynchronize(s->free[k]));
-        memcpy(s->host[k], host + at, bytes);
-        BM_CUDA(be, cudaMemcpyAsync(y + at, s->host[k], bytes,
+        if (s->used == PIECE)
+            turn(be, s);
+        m = least(PIECE - s->used, n - at);
+        piece = s->host[s->slot] + s->used;
+        if (be->failed != BM_OK)
+            return;
+        memcpy(piece, host + at, m * sizeof *y);
+        BM_CUDA(be, cudaMemcpyAsync(y + at, piece, m * sizeof *y,
                                     cudaMemcpyHostToDevice, cuda->stream));
-        lend(be, s->free[k]);
+        s->used += m;
     }
 }
 
+/* It waits for all that was put, as its own pieces are copied later. */
 static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
 {
     bm_cuda *cuda = bm_cuda_of(be);
@@ -148,18 +167,16 @@ static void get_pieces(bm_backend *be, float *host, const float *x, size_t n)
 void bm_cuda_put(bm_backend *be, float *dst, const float *src, size_t n)
 {
     bm_cuda *cuda = bm_cuda_of(be);
-    bool pinned = is_pinned(cuda->slots, src, n);
-    float *y = NULL;
+    float *y = bm_cuda_write(be, dst, n);
 
-    y = bm_cuda_write(be, dst, n);
-    if (n > PIECE / 4 && !pinned) {
+    if (!is_pinned(cuda->slots, src, n)) {
         put_pieces(be, y, src, n);
         return;
     }
     BM_CUDA(be, cudaMemcpyAsync(y, src, n * sizeof *dst, cudaMemcpyHostToDevice,
                                 cuda->stream));
-    if (pinned) /* the caller may change src when this returns */
-        BM_CUDA(be, cudaStreamSynchronize(cuda->stream));
+    /* The caller may change src when this returns. */
+    BM_CUDA(be, cudaStreamSynchronize(cuda->stream));
 }
 
 void bm_cuda_get(bm_backend *be, float *dst, const float *src, size_t n)

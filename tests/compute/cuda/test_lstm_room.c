@@ -10,8 +10,16 @@
 #include <string.h>
 
 static bm_backend *be;
-static bool (*fits)(int, size_t);
+static cudaError_t (*ask)(int, size_t, bool *);
 static int (*tiles)(const int *, int, size_t, size_t);
+
+static bool fits(int major, size_t H)
+{
+    bool able = false;
+
+    assert_int_equal(ask(major, H, &able), cudaSuccess);
+    return able;
+}
 
 /* A slice of a device may have no room for a cluster. */
 static void test_nothing_fits_without_room(void **state)
@@ -23,6 +31,20 @@ static void test_nothing_fits_without_room(void **state)
     for (size_t H = 8; H <= 512; H += 8)
         assert_false(fits(9, H));
     unsetenv("BMUF_EMULATED_CLUSTERS");
+}
+
+/* What an earlier kernel did is no limit of the device. */
+static void test_an_error_of_a_kernel_is_reported(void **state)
+{
+    bool able = true;
+
+    (void)state;
+    if (strstr(bm_cuda_of(be)->name, "emulation") == NULL)
+        skip();
+    setenv("BMUF_EMULATED_ERROR", "700", 1);
+    assert_int_equal(ask(9, 64, &able), cudaErrorIllegalAddress);
+    assert_false(able);
+    unsetenv("BMUF_EMULATED_ERROR");
 }
 
 static void test_sizes_that_fit(void **state)
@@ -78,7 +100,7 @@ static int load(void **state)
                    getenv("BMUF_PLUGINS"));
     plugin = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     assert_non_null(plugin);
-    *(void **)&fits = symbol(plugin, "bm_kernel_lstm_cluster_fits");
+    *(void **)&ask = symbol(plugin, "bm_kernel_lstm_cluster_fits");
     *(void **)&tiles = symbol(plugin, "bm_lstm_cluster_tiles");
     return 0;
 }
@@ -87,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_fits_without_room), /* asked once */
+        cmocka_unit_test(test_an_error_of_a_kernel_is_reported),
         cmocka_unit_test(test_sizes_that_fit),
         cmocka_unit_test(test_all_clusters_run_at_once_if_they_can),
     };
