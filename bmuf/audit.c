@@ -130,7 +130,7 @@ int bm_audit_other(const bm_audit *a, int j)
     return a->from + j < a->to ? a->from + j : -1;
 }
 
-/* *Collective*. x [n] of the own worker goes to the next rank, that of the other
+/* Collective. x [n] of the own worker goes to the next rank, that of the other
  * worker comes from the rank before to y. */
 static bm_status pass_on(bm_audit *a, int j, const float *x, float *y, size_t n)
 {
@@ -269,7 +269,7 @@ typedef struct place {
     char text[320];
 } place;
 
-/* *Collective*. */
+/* Collective. */
 static bm_status name_rank(bm_audit *a, int rank, place *out)
 {
     char host[256] = "";

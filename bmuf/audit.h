@@ -5,7 +5,7 @@
  * and both models must have the same bits; the ordered sum makes any difference
  * a fault. What is computed a second time leaves no trace.
  *
- * Turn j of a block is about the j-th worker of each rank:
+ * Turn j of a block audits the j-th worker of each rank:
  *
  *     bm_audit_lend(a, j, sgd)     its local state goes to the next rank
  *     .. the worker's own share ..
@@ -22,7 +22,7 @@
 
 typedef struct bm_audit bm_audit;
 
-/* *Collective*. The comm and params are borrowed. Reads [sgd]. Fails with
+/* Collective. The comm and params are borrowed. Reads [sgd]. Fails with
  * BM_ERR_CONFIG or BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_audit_open(bm_audit **out, const bm_config *config,
                                    bm_comm *comm, bm_params *params,
@@ -30,13 +30,13 @@ BM_CHECKED bm_status bm_audit_open(bm_audit **out, const bm_config *config,
 /* a may be NULL. */
 void bm_audit_close(bm_audit *a);
 
-/* Turns of a block, the same on all ranks. The worker hosted here, and that of
- * the rank before, of turn j; -1: that rank has fewer. */
+/* Number of turns of a block, equal on all ranks; in turn j, the worker hosted
+ * here and the worker of the rank before, -1 if that rank has fewer. */
 int bm_audit_turns(const bm_audit *a);
 int bm_audit_own(const bm_audit *a, int j);
 int bm_audit_other(const bm_audit *a, int j);
 
-/* *Collective*. `sgd`: the state that the own worker begins turn j with; NULL if
+/* Collective. `sgd`: the state that the own worker begins turn j with; NULL if
  * bm_audit_own is -1. Fails as the backend does or with BM_ERR_COMM. */
 BM_CHECKED bm_status bm_audit_lend(bm_audit *a, int j, bm_sgd *sgd);
 
@@ -48,12 +48,12 @@ BM_CHECKED bm_status bm_audit_keep(bm_audit *a, int j);
 bm_sgd *bm_audit_begin(bm_audit *a);
 bm_sgd *bm_audit_begin_own(bm_audit *a);
 
-/* *Collective*, when params->w is the result of the other worker. *differs <-
+/* Collective, when params->w is the result of the other worker. *differs <-
  * whether any rank found a difference in this turn. */
 BM_CHECKED bm_status bm_audit_compare(bm_audit *a, int j, bool *differs);
 
 /*
- * *Collective*, after a difference. Each rank has computed both shares of the
+ * Collective, after a difference. Each rank has computed both shares of the
  * turn once more: these say whether params->w is what it got before. _verdict
  * then fails with BM_ERR_DEVICE and says, of the first worker that differs, the
  * ranks, their hosts, how many weights differ, and which rank is to be

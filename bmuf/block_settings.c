@@ -20,10 +20,9 @@ enum { MINI_BATCHES = 20 }; /* of a worker in a block, if no size is set */
         "size of a block for all workers together"
 #define STEPS                                                                  \
     "steps", BM_SERIES, AT(steps), "0", 0, 1e9, "mini-batches",                \
-        "size of a block for each worker; 20 updates if no size is set, with " \
-        "N > 4 workers 80 / N, but at least 5, or as many as a momentum "      \
-        "needs "                                                               \
-        "that is reset"
+        "size of a block for each worker; if no size is set, 20 updates; "     \
+        "with N > 4 workers 80 / N, at least 5, and at least 1 / (1 - m) if "  \
+        "a local momentum m is reset"
 
 const bm_option bm_block_sizes[] = {{PER_WORKER}, {TOTAL}, {STEPS}, {0}};
 

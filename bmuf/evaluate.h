@@ -19,7 +19,7 @@ typedef struct bm_evaluation {
                           so is the score */
     double labels;     /* of the references */
     double substitutions, deletions, insertions;
-    double words; /* where labels form words; else 0, as these */
+    double words; /* these are 0 if labels do not form words */
     double word_substitutions, word_deletions, word_insertions;
     double wrong; /* sequences with any error */
     double seconds;
@@ -42,7 +42,7 @@ typedef struct bm_seen {
     const int32_t *reference; /* [n_reference] */
     size_t n_reference;
     bm_edits edits; /* from the reference */
-    size_t words;   /* of it, where labels form words; else 0, as these */
+    size_t words;   /* of it; these are 0 if labels do not form words */
     bm_edits word_edits;
     const float *logits; /* [frames, C], `stride` floats apart */
     size_t frames, stride;

@@ -10,7 +10,7 @@
 #include "models/model.h"
 
 /* For augmentation: whether the model, which is borrowed, can use a sequence of
- * so many frames. */
+ * this number of frames. */
 bm_fit bm_infeasible_fit(const bm_model *model);
 
 typedef struct bm_infeasible_check bm_infeasible_check;

@@ -10,8 +10,8 @@
 
 const bm_option bm_job_options[] = {
     {"workers", BM_INT, offsetof(bm_job, workers), "1", 1, 32768, NULL,
-     "N: workers whose models are averaged, on any number of ranks; to be set "
-     "for several ranks"},
+     "N: number of logical workers, on up to N ranks; required with several "
+     "ranks"},
     {"sum", BM_CHOICE, offsetof(bm_job, sum), "tree", 0, 0, BM_SUMS(BM_WORD),
      "order of the sum over workers"},
     {"topology", BM_TEXT, offsetof(bm_job, topology), "auto", 0, 0, NULL,
@@ -19,7 +19,8 @@ const bm_option bm_job_options[] = {
      "N; auto: workers of a host x hosts"},
     {"coordinator", BM_CHOICE, offsetof(bm_job, coordinator), "sharded", 0, 0,
      "sharded root",
-     "what averages and filters: every rank its slice, or rank 0 all"},
+     "where updates are averaged and filtered; sharded: each rank its slice; "
+     "root: rank 0"},
     {"seed", BM_INT, offsetof(bm_job, seed), "1", 0, 9007199254740992., NULL,
      "seed of weights, shuffling and dropout"},
     {"threads", BM_INT, offsetof(bm_job, threads), "0", 0, 1024, NULL,
@@ -33,7 +34,7 @@ const bm_option bm_job_options[] = {
     {"precision", BM_CHOICE, offsetof(bm_job, precision), "auto", 0, 0,
      BM_PRECISIONS,
      "precision of matrix products; bf16, tf32: factors rounded to 8, 11 bits; "
-     "auto: bf16 on cuda, fp32 on the CPU, which has no tf32"},
+     "auto: bf16 on GPUs with units for it, else fp32; the CPU has no tf32"},
     {"exchange", BM_CHOICE, offsetof(bm_job, exchange), "auto", 0, 0,
      "auto host nccl mpi",
      "how vectors travel between devices, with the same bits; mpi: by a "
@@ -51,8 +52,8 @@ const bm_option bm_job_options[] = {
      "seconds", "all ranks must start within this time"},
     {"hang_limit", BM_FLOAT, offsetof(bm_job, hang_limit), "60", 0, 1e6,
      "seconds",
-     "with -n: a rank without progress for this time is ended with the job, "
-     "which restarts; 0: none is"},
+     "with -n: a rank without progress for this time ends the job, which "
+     "restarts; 0: no limit"},
     {"hang_factor", BM_FLOAT, offsetof(bm_job, hang_factor), "10", 1, 1e6, NULL,
      "hang_limit is at least this times the longest pause of a rank so far"},
     {"audit", BM_FLOAT, offsetof(bm_job, audit), "0", 0, 1, NULL,

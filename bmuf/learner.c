@@ -66,7 +66,7 @@ void bm_learner_close(bm_learner *l)
     free(l);
 }
 
-/* The steps that so many mini-batches make. */
+/* The number of steps that these mini-batches make. */
 static int64_t steps_of(const bm_learner *l, int64_t mini_batches)
 {
     return mini_batches / l->each + (mini_batches % l->each > 0);

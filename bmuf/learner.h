@@ -13,15 +13,15 @@ typedef struct bm_learner bm_learner;
 
 /*
  * For workers [first, last), whose scores the model keeps as 0, 1 and so on; if
- * the reader audits, the one behind them is for audits. The model and the
- * reader are borrowed and must outlive it; dropout is drawn from `seed`. Fails
- * with BM_ERR_MEMORY.
+ * the reader audits, worker `last` is for audits. The model and the reader are
+ * borrowed and must outlive it; dropout is drawn from `seed`. Fails with
+ * BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_learner_open(bm_learner **out, bm_model *model,
                                      bm_reader *reader, uint64_t seed,
                                      int first, int last);
-/* From now on a step of the task is so many mini-batches: their mean gradient,
- * weighted by samples. params->ready is not called then. Fails with
+/* From now on a step of the task is this number of mini-batches: their mean
+ * gradient, weighted by samples. params->ready is not called then. Fails with
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_learner_accumulate(bm_learner *l, long mini_batches);
 /* l may be NULL. */

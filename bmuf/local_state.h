@@ -29,8 +29,8 @@ typedef struct bm_local_state bm_local_state;
 
 /*
  * Reads [sgd]. The strategy is borrowed and must outlive it; workers first ..
- * last - 1 are hosted here. Fails with BM_ERR_CONFIG if [sgd] local_state does
- * not go with the strategy, or BM_ERR_MEMORY.
+ * last - 1 are hosted here. Fails with BM_ERR_CONFIG if the strategy does not
+ * allow [sgd] local_state, or BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_local_state_open(bm_local_state **out,
                                          const bm_config *config,
@@ -39,9 +39,10 @@ BM_CHECKED bm_status bm_local_state_open(bm_local_state **out,
 /* m may be NULL. */
 void bm_local_state_close(bm_local_state *m);
 
-/* The update of a worker hosted here, borrowed; _begin: as its share begins,
- * reset if the setting says so. Per step, and where gradients are pushed, all
- * workers have the same one. */
+/* The update of a worker hosted here, borrowed. _begin is called when its share
+ * begins, and resets the state with sgd.local_state = reset. All workers have
+ * the same one if the strategy exchanges at every step or workers push
+ * gradients. */
 bm_sgd *bm_local_state_of(bm_local_state *m, int worker);
 bm_sgd *bm_local_state_begin(bm_local_state *m, int worker);
 

@@ -46,8 +46,8 @@ typedef struct bm_task {
      * bm_audited_workers, too. */
     bool (*audited)(void *self);
 
-    /* From now on, or no more, gradient and score are for a second computation:
-     * nothing that they do is counted. NULL: it makes no difference. */
+    /* Turns auditing on or off: while it is on, gradient and score repeat a
+     * computation and do not update counters. Optional. */
     void (*audit)(void *self, bool on);
 } bm_task;
 

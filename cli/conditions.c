@@ -21,9 +21,9 @@
  *     section.key > 0
  *     train.strategy per block   or per step, per event
  *
- * where the setting that it names must count itself: clock.times counts with
- * clock.kind = virtual, and clock.kind with an asynchronous strategy. The
- * section of a strategy counts with that strategy, if it has no row here.
+ * where the setting that it names must apply itself: clock.times applies only
+ * with clock.kind = virtual, and clock.kind with an asynchronous strategy. The
+ * section of a strategy applies only with that strategy, if it has no row here.
  */
 static const struct condition {
     const char *names; /* section.key, several joined by ' ', or a section */
@@ -242,8 +242,8 @@ static const char *none(const bm_config *config, const char *section,
     return NULL;
 }
 
-/* Chains of conditions have up to two links: clock.times counts with clock.kind,
- * which counts with an asynchronous strategy. */
+/* Chains of conditions have up to two links: clock.times applies only with
+ * clock.kind, which applies only with an asynchronous strategy. */
 static const char *missing_next(const bm_config *config, const char *section,
                                 const char *key)
 {
@@ -276,7 +276,7 @@ void bm_conditions_check(const bm_config *config,
             if (why == NULL)
                 continue;
             snprintf(text, sizeof text,
-                     "%s: %s.%s = %s has no effect: it counts with %s only",
+                     "%s: %s.%s = %s has no effect: it applies only with %s",
                      bm_config_origin(config, s->name, o->key), s->name, o->key,
                      bm_config_text(config, s->name, o->key), why);
             warn(self, text);

@@ -1,7 +1,7 @@
 /*
- * conditions.h - under which other setting a setting of `bmuf train` counts:
- * "sgd.beta1 counts with sgd.update = adamw". A setting that the user changed
- * and that does not count is warned of.
+ * conditions.h - under which other setting a setting of `bmuf train` applies:
+ * "sgd.beta1 applies only with sgd.update = adamw". A warning names each
+ * setting that the user changed and that does not apply.
  *
  * The table is in conditions.c; a test fails for a setting without a row in it.
  */
@@ -11,10 +11,10 @@
 #include "core/config.h"
 
 /* "sgd.update = adamw", as docs/options.md prints it; "": the setting always
- * counts; NULL: the table does not have it. Static. */
+ * applies; NULL: the table does not have it. Static. */
 const char *bm_condition(const char *section, const char *key);
 
-/* Does the setting count with this configuration? */
+/* Does the setting apply with this configuration? */
 bool bm_condition_holds(const bm_config *config, const char *section,
                         const char *key);
 

@@ -3,6 +3,7 @@
 #define BM_CLI_JSON_OUTPUT_H
 
 #include "core/printable.h"
+#include "core/status.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -27,9 +28,11 @@ static inline json_t *bm_json_text(const char *text)
     return o;
 }
 
-/* Prints o and a line break to stdout, then releases o. `flags`: of jansson. */
+/* Prints o and a line break to stdout, then releases o. `flags`: of jansson. NULL
+ * is a fault of the caller: a text that is not UTF-8 (bm_json_text). */
 static inline void bm_json_print(json_t *o, size_t flags)
 {
+    BM_ASSERT(o != NULL);
     json_dumpf(o, stdout, flags);
     putchar('\n');
     json_decref(o);

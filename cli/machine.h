@@ -1,6 +1,6 @@
 /*
  * machine.h - whether this machine can do what the settings of a training run
- * say: the device, what computes on it, and how so many ranks exchange. `train`,
+ * say: the device, what computes on it, and how the ranks exchange. `train`,
  * `train --dry-run` and `explain` all ask here, so that they end alike.
  */
 #ifndef BM_CLI_MACHINE_H
@@ -10,7 +10,7 @@
 #include "cli/settings.h"
 
 /*
- * *Collective*; comm NULL: this process asks alone, for a job of so many ranks.
+ * Collective; comm NULL: this process asks alone, for a job of `ranks` ranks.
  * Goes to the place of this rank on its host, opens the device, and replaces `auto` of job.device and
  * job.precision, and threads that are not given, by what the run uses, also in the configuration that the run keeps. Close *out with
  * bm_device_close. Fails as bm_settings_fit and bm_device_open do, and with

@@ -57,7 +57,7 @@ BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       bm_config **config, bm_settings *out);
 
 /* The same with more settings, each "section.key=value", which count like a
- * --set behind the others; the list ends with NULL. */
+ * --set after the others; the list ends with NULL. */
 BM_CHECKED bm_status bm_settings_read_with(const bm_arguments *a,
                                            const char *path,
                                            const char *const *more,
@@ -70,7 +70,7 @@ BM_CHECKED bm_status bm_settings_write(const bm_config *config,
 
 /* Replaces `auto` of job.device and job.precision by what the run uses, also in
  * the configuration that the run keeps. Fails with BM_ERR_CONFIG if other
- * settings do not go with the device. */
+ * settings exclude the device. */
 BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
                                          const char *device,
                                          const char *precision);

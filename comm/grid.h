@@ -74,7 +74,7 @@ bm_turn bm_grid_scatter(const bm_grid *g, int member, int t);
 bm_turn bm_grid_gather(const bm_grid *g, int member, int t);
 
 /* The lanes into which slices of a vector of n floats are cut, so that the rings
- * of all dimensions can run at the same time, one lane behind the other: 1 if
+ * of all dimensions can run at the same time, one lane after the other: 1 if
  * there is one ring, or if lanes would be too short. */
 int bm_grid_lanes(const bm_grid *g, size_t n);
 

@@ -90,7 +90,7 @@ static inline size_t bm_gemms_reach(size_t count, size_t rows, size_t cols,
  *     With a projection (Sak et al. 2014) y = wr h', and wh reads y; else y = h'.
  *
  *     BM_GRU (G = 3), values r, z, n, q (Cho et al. 2014, with the reset gate
- *     behind the product: PyTorch, cuDNN)
+ *     after the product: PyTorch, cuDNN)
  *
  *     r, z = sigmoid(wx x + wh h + b)         q = wh_n h + b_q
  *     n = tanh(wx_n x + b_n + r q)            h' = (1 - z) n + z h
@@ -124,7 +124,7 @@ static inline size_t bm_recurrent_rows(const bm_recurrent *l)
 /*
  * Windows along an axis: window i starts at place i stride - before; places
  * outside of the axis are empty. The last window ends at most `after` places
- * behind the axis.
+ * after the axis.
  */
 typedef struct bm_window {
     size_t size, stride, before, after;

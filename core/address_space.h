@@ -5,8 +5,7 @@
 
 #include "core/status.h"
 
-/* Fails with BM_ERR_MEMORY and a message unless `who` could have so many MB
- * now. */
+/* Fails with BM_ERR_MEMORY and a message unless `who` could have `mb` MB now. */
 BM_CHECKED bm_status bm_address_space_check(const char *who, int mb);
 
 #endif

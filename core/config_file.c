@@ -73,8 +73,8 @@ static char *find_quoted(char *line)
     return strchr("[#;", line[0]) == NULL && text[0] == '"' ? text : NULL;
 }
 
-/* Moves the value behind the opening quote to s->quoted; the closing quote has
- * nothing but a comment behind it. False: there is none. */
+/* Moves the value after the opening quote to s->quoted; the closing quote has
+ * nothing but a comment after it. False: there is none. */
 static bool take_quoted(source *s, char *text)
 {
     for (char *end = text + 1; *end != '\0'; end++) {

@@ -27,7 +27,7 @@ enum { BM_FENCE_ROOM = 200 };
 BM_CHECKED bm_status bm_fence_begin(const char *directory, int least,
                                     char own[BM_FENCE_ROOM]);
 
-/* The number in the text of an attempt; 0: it is none. */
+/* The number of the attempt in `own`; 0: the text is invalid. */
 int bm_fence_number(const char *own);
 
 /* From now on this process belongs to this attempt; leave: to none. Call them

@@ -30,7 +30,7 @@
 BM_CHECKED bm_status bm_file_open_regular(int *out, const char *path);
 BM_CHECKED bm_status bm_file_open_stream(FILE **out, const char *path);
 
-/* Reads a whole regular file into *out, with a '\0' behind it; free() it. Fails
+/* Reads a whole regular file into *out, with a '\0' after it; free() it. Fails
  * as bm_file_open_regular does, or with BM_ERR_FORMAT for a file of more than
  * `most` bytes. */
 BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The start of a file. The bytes behind n are 0. */
+/* The start of a file. The bytes after n are 0. */
 typedef struct head {
     unsigned char bytes[4097];
     size_t n;
@@ -133,7 +133,7 @@ static bool has(const head *h, size_t at, const char *bytes, size_t n)
     return at + n <= h->n && memcmp(h->bytes + at, bytes, n) == 0;
 }
 
-/* An 8-byte length, and so many bytes of JSON. */
+/* An 8-byte length n, and n bytes of JSON. */
 static bool is_safetensors(const head *h)
 {
     uint64_t length = 0;
@@ -144,7 +144,7 @@ static bool is_safetensors(const head *h)
            length <= h->size - 8;
 }
 
-/* The name of the first file of the archive, behind its header of 30 bytes. */
+/* The name of the first file of the archive, after its header of 30 bytes. */
 static const char *kind_of_zip(const head *h)
 {
     size_t length = h->bytes[26] | (size_t)h->bytes[27] << 8;

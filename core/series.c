@@ -6,7 +6,7 @@
 
 static const char blanks[] = " \t";
 
-/* *text moves behind the number; false: there is none. */
+/* *text moves past the number; false: there is none. */
 static bool read_number(const char **text, double *out)
 {
     char *end = NULL;

@@ -21,8 +21,8 @@ bool bm_series_read(const char *text, bool automatic, bm_series *out);
 
 bool bm_series_equal(const bm_series *a, const bm_series *b);
 
-/* The value after so many epochs, which may be a fraction, and its index; 0 if
- * n = 0. */
+/* The value after this number of epochs, which may be a fraction, and its
+ * index; 0 if n = 0. */
 double bm_series_at(const bm_series *s, double epochs);
 int bm_series_index(const bm_series *s, double epochs);
 

@@ -34,7 +34,7 @@ static bool is_auxiliary(const char *symbol, size_t n)
  * end. */
 static bm_status keep_symbols(char *text, const char *path)
 {
-    char *to = text, *end = text; /* end: behind the last symbol that is kept */
+    char *to = text, *end = text; /* end: after the last symbol that is kept */
     size_t line = 0;
 
     for (char *at = text; *at != '\0'; line++) {
@@ -52,7 +52,7 @@ static bm_status keep_symbols(char *text, const char *path)
         if (!is_auxiliary(to, n))
             end = to + n + 1;
         to += n;
-        *to++ = '\n'; /* there was a number behind the symbol */
+        *to++ = '\n'; /* there was a number after the symbol */
         at = next;
     }
     *end = '\0';

@@ -25,7 +25,7 @@ static bool is_apostrophe(utf8proc_int32_t c)
     return c == '\'' || c == 0x2019;
 }
 
-/* The code point at *at, which moves behind it; 0 at the end, -1: not UTF-8. */
+/* The code point at *at, which moves past it; 0 at the end, -1: not UTF-8. */
 static utf8proc_int32_t next(const utf8proc_uint8_t **at)
 {
     utf8proc_int32_t c = 0;

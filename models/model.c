@@ -65,7 +65,7 @@ static bm_status check_size(const bm_layer *l, size_t *all)
     return BM_OK;
 }
 
-/* The rate behind windows over time. */
+/* The rate after windows over time. */
 static bm_frame_rate behind(bm_frame_rate x, bm_window w)
 {
     double room = (double)(w.before + w.after), size = (double)w.size;

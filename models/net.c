@@ -375,8 +375,8 @@ static bm_status open_group(parser *p)
         BM_TRY(parse_word(&name, &l, &times));
         BM_ASSERT(l.ops != NULL);
         if (l.ops->role != BM_OPENS || l.args[0] != '\0' || times != 1)
-            return fail(&p->word, "what opens a group is '(', 'residual(' or "
-                                  "'branches('");
+            return fail(&p->word,
+                        "only '(', 'residual(' and 'branches(' open a group");
         l.word = p->word;
         BM_TRY(add_layer(p, &l));
     }

@@ -21,8 +21,8 @@ enum { BM_NET_LAYERS = 1024 }; /* of a network, at most */
 BM_CHECKED bm_status bm_net_parse(const char *net, bm_layer **out, size_t *n);
 
 /*
- * Fuses planned layers: a layer whose fuse() accepts the layers behind it
- * applies them to its own output. The l->fused layers behind l must then be
+ * Fuses planned layers: a layer whose fuse() accepts the layers after it
+ * applies them to its own output. The l->fused layers after l must then be
  * skipped.
  */
 void bm_net_fuse(bm_layer *layers, size_t n);

@@ -15,11 +15,10 @@ enum { BM_TRANSFER_NAMES = 4096 };
 
 typedef struct bm_transfer {
     size_t n_taken, n_anew; /* layers with weights */
-    char
-        taken[BM_TRANSFER_NAMES]; /* their names, separated by blanks: taken, */
-    char anew[BM_TRANSFER_NAMES]; /* and left as they are */
-    char output[64];              /* the layer whose rows were taken one by */
-    size_t symbols, symbols_common; /* one, of so many symbols; "": none */
+    /* Their names, separated by blanks: copied, and left as initialised. */
+    char taken[BM_TRANSFER_NAMES], anew[BM_TRANSFER_NAMES];
+    char output[64]; /* the layer whose rows were copied one by one; "": none */
+    size_t symbols, symbols_common; /* of it: rows, and rows that were copied */
     bool whole; /* both networks are equal, and all weights are taken */
 } bm_transfer;
 

@@ -100,8 +100,8 @@ static bm_status no_model(const char *path, const char *const names[2])
             "first",
             path);
     return BM_FAIL(BM_ERR_MISSING,
-                   "%s has neither %s nor %s: it is no run, or one without a "
-                   "model yet; give one of its checkpoints",
+                   "%s has neither %s nor %s: it is not a run, or has no model "
+                   "yet; give a run, or one of its checkpoints",
                    path, names[0], names[1]);
 }
 
@@ -299,8 +299,7 @@ static bm_status check_features(const wanted_features *w, bm_dataset *data,
     BM_TRY_DONE(bm_cmvn_read(&norm, w->text));
     if (norm.dim == 0 || data->features % norm.dim != 0)
         BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "%s has the means of %zu features, but %s has %zu in a "
-                     "frame",
+                     "%s normalises %zu features of a frame, but %s has %zu",
                      w->called, norm.dim, data->directory, data->features);
     status = bm_dataset_normalise(data, &norm);
 done:
@@ -322,7 +321,7 @@ bm_status bm_recogniser_reads(const bm_recogniser *r, bm_dataset *data,
         data, force);
 }
 
-/* "'a'", as in a vocabulary file; "none" behind the end. */
+/* "'a'", as in a vocabulary file; "none" after the end. */
 static void quote(const bm_vocab *v, size_t k, char out[64])
 {
     const char *symbol =

@@ -41,7 +41,7 @@ typedef struct bm_transcriber_settings {
     const char *priors; /* a packed set, usually the training set, whose labels
                            give the class priors; NULL: none */
     double prior_scale; /* log posterior - prior_scale * log prior */
-    double blank_scale; /* blanks count so many times in the priors; > 0 */
+    double blank_scale; /* factor of the count of blanks in the priors; > 0 */
     bm_language_settings language; /* texts are borrowed until it is open */
 } bm_transcriber_settings;
 

@@ -22,7 +22,7 @@ struct bm_muon {
     float *squared; /* likewise: the square of `square` */
 };
 
-/* Matrices that a segment consists of, one behind the other. */
+/* Matrices that a segment consists of, one after the other. */
 static size_t matrices(const bm_segment *s)
 {
     if (s->rank < 2 || s->stacked == BM_NO_MATRIX)

@@ -15,7 +15,7 @@
  *                   whose error did not fall by more than `threshold`:
  *                   (new - old) / |new| > -threshold (RETURNN's newbob_rel),
  *                   once an error of 0.8 has been reached; with `ramp` also
- *                   after each evaluation behind the first decay (nnet1 of
+ *                   after each evaluation after the first decay (nnet1 of
  *                   Kaldi, Eesen)
  *
  * During the first `warmup` epochs the rate of all but onecycle is multiplied by
@@ -42,7 +42,7 @@ typedef struct bm_schedule_settings {
     double threshold;
     long patience;   /* newbob: consecutive evaluations without improvement
                       before a decay */
-    bool ramp;       /* newbob: decays at each evaluation behind the first
+    bool ramp;       /* newbob: decays at each evaluation after the first
                       decay */
     double least;    /* newbob: training ends when the rate falls below this
                       fraction of the starting rate */
@@ -67,7 +67,7 @@ typedef struct bm_schedule {
 
 enum { BM_SCHEDULE_STATE = 4 };
 
-/* A schedule at its start, for a run of so many epochs. The text set->kind is
+/* A schedule at its start, for a run of `epochs` epochs. The text set->kind is
  * borrowed. */
 bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate,
                              long epochs);

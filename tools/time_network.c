@@ -3,8 +3,8 @@
  *
  *     bmuf_time_network MODEL FRAMES SEQUENCES SECONDS
  *
- * prints the CPU seconds for a million frames, of mini-batches of so many
- * sequences of random features. tools/compare_speed compares it with
+ * prints the CPU seconds for a million frames, of mini-batches of the given
+ * number of sequences of random features. tools/compare_speed compares it with
  * onnxruntime.
  */
 #include "core/rng.h"
@@ -40,7 +40,7 @@ static bm_status fill(bm_backend *be, size_t features, size_t frames,
     return BM_OK;
 }
 
-/* The best of passes for so many seconds, after a first one that is not
+/* The best of passes in `seconds`, after a first one that is not
  * counted. */
 static bm_status run(bm_recogniser *r, const bm_batch *b, double seconds,
                      double *best)

@@ -2,7 +2,7 @@
  * server.h - the parameter server in real time: a thread, next to the rank's
  * worker, that serves messages in the order in which they arrive
  * (server_policy.h). It has the whole model W, or a shard of it with versions of
- * its own (server_shards.h). In what follows W is what it has.
+ * its own (server_shards.h). Below, W is the part that the server owns.
  *
  *     BM_TRY(bm_server_start(server, rate, stale, n_stale));
  *     ... all workers, the rank's own too, send messages and at last BM_DONE ...
@@ -30,7 +30,7 @@
 #include "sgd/sgd.h"
 
 /* Words of a message to a server: kind and its arguments; of an answer.
- * BM_END: of the server's own rank, ends it at once. */
+ * BM_END: from the server's own rank; stops the server at once. */
 enum { BM_KIND, BM_SAMPLES, BM_KNOWN, BM_NORM };
 enum { BM_PUSH, BM_SWAP, BM_PULL, BM_DONE, BM_END };
 enum { BM_VERSION };
@@ -59,7 +59,8 @@ bm_params *bm_server_params(bm_server *s);
 bm_sgd *bm_server_sgd(bm_server *s);
 
 /* Starts the thread. stale [n_stale] is borrowed until bm_server_join and gets
- * the histogram of staleness. Fails with BM_ERR_MEMORY without a thread. */
+ * the histogram of staleness. Fails with BM_ERR_MEMORY if no thread can be
+ * started. */
 BM_CHECKED bm_status bm_server_start(bm_server *s, float rate, double *stale,
                                      size_t n_stale);
 

@@ -20,7 +20,7 @@ typedef struct bm_server_shards {
 const char *bm_server_shards_whole(const bm_server_policy *policy,
                                    const bm_sgd_settings *sgd);
 
-/* How many shards [clock] shards = `wanted` means on so many ranks. */
+/* The number of shards that [clock] shards = `wanted` means on `ranks` ranks. */
 int bm_server_shards_count(long wanted, const bm_server_policy *policy,
                            const bm_sgd_settings *sgd, int ranks);
 

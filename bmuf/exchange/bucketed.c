@@ -80,8 +80,8 @@ bool bm_bucketed_wanted(const bm_bucketed_settings *s)
 static bm_status not_timed(void)
 {
     return BM_FAIL(BM_ERR_CONFIG,
-                   "ssgd.overlap = merged times layers on the CPU; set "
-                   "ssgd.overlap = bucket, or job.device = cpu");
+                   "ssgd.overlap = merged measures the time of layers, on the "
+                   "CPU only; set ssgd.overlap = bucket, or job.device = cpu");
 }
 
 bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)

@@ -25,7 +25,7 @@ typedef struct bm_coded_vector {
     int worker;
     const float *x;
     bool from_common; /* it is x less the common vector */
-    size_t measured;  /* `square` is of so many elements */
+    size_t measured;  /* number of elements in `square` */
 } bm_coded_vector;
 
 /*

@@ -24,22 +24,6 @@ double bm_cost_ring(double bytes, int n, const bm_link *l)
                        part * l->adding;
 }
 
-double bm_cost_halving(double bytes, int n, const bm_link *l)
-{
-    int power = 1;
-    double t = 0;
-
-    if (n < 2)
-        return 0;
-    while (2 * power <= n)
-        power *= 2;
-    t = (power - 1.0) / power * bytes * (2 / l->bandwidth + l->adding) +
-        2 * log2_up(power) * l->latency;
-    if (power < n)
-        t += 2 * (l->latency + bytes / l->bandwidth) + bytes * l->adding;
-    return t;
-}
-
 double bm_cost_doubling(double bytes, int n, const bm_link *l)
 {
     return log2_up(n) * (l->latency + bytes / l->bandwidth + bytes * l->adding);
@@ -64,16 +48,6 @@ double bm_cost_grid(double bytes, size_t dimensions, const int *size,
 double bm_cost_server(double bytes, int n, const bm_link *l)
 {
     return (n - 1) * (l->latency + bytes / l->bandwidth);
-}
-
-double bm_cost_servers(double bytes, int n, int servers, const bm_link *l)
-{
-    if (n < 2)
-        return 0;
-    if (servers >= n)
-        return bm_cost_ring(bytes, n, l);
-    return 2 * servers * l->latency + 2 * bytes * n / (servers * l->bandwidth) +
-           bytes * n * l->adding;
 }
 
 double bm_cost_onebit_bytes(double weights, double rows)

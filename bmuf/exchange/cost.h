@@ -19,11 +19,6 @@ typedef struct bm_link {
 /* Reduce-scatter and gather round a ring: 2 (N - 1) messages. */
 double bm_cost_ring(double bytes, int n, const bm_link *l);
 
-/* Recursive halving and doubling (Rabenseifner): 2 log2 N messages. If N is no
- * power of two, the members beyond one are folded: two more messages of all
- * bytes. */
-double bm_cost_halving(double bytes, int n, const bm_link *l);
-
 /* Recursive doubling: log2 N messages of all bytes. */
 double bm_cost_doubling(double bytes, int n, const bm_link *l);
 
@@ -37,10 +32,6 @@ double bm_cost_grid(double bytes, size_t dimensions, const int *size,
 
 /* One server to which all others send their gradients, one after the other. */
 double bm_cost_server(double bytes, int n, const bm_link *l);
-
-/* Parameter servers: gradients to them, weights back. servers = N: every worker
- * is the server of its slice. */
-double bm_cost_servers(double bytes, int n, int servers, const bm_link *l);
 
 /* Bytes of 1-bit codes: for each column of `rows` weights two floats, and a bit
  * for each weight (Seide et al. 2014). */

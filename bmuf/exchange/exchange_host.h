@@ -14,8 +14,8 @@ float *bm_exchange_host_room(const bm_exchange *e);
 /*
  * room = x - from, or x with from = NULL, for x on the backend. `from` is the
  * vector that was fetched last. *good is false if an element is not finite.
- * Fails as bm_sync does. With wanted = false: waits for the backend only, where
- * that is the CPU.
+ * Fails as bm_sync does. wanted = false: does nothing on a device, and only
+ * waits for a CPU backend.
  */
 BM_CHECKED bm_status bm_exchange_host_difference(bm_exchange *e, const float *x,
                                                  const float *from, bool wanted,

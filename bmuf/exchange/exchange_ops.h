@@ -54,7 +54,7 @@ struct bm_exchange {
     void *self;     /* the implementation's */
 
     double *products; /* [chunks of n, 3]: see bm_exchange_products */
-    double *squares;  /* [workers], behind products: weight |x - from|^2 of the
+    double *squares;  /* [workers], after products: weight |x - from|^2 of the
                         workers that were added here, 0 for the others, and
                         without `from` */
     size_t workers;

@@ -22,8 +22,8 @@
 
 typedef struct fragment {
     size_t offset;
-    bm_params params; /* of the fragment; w is moved to what is exchanged, or
-                         is the room beside */
+    bm_params params; /* of the fragment; w is moved to what is exchanged, or is
+                         scratch memory on the second backend */
     bm_strategy *strategy;
 } fragment;
 
@@ -46,7 +46,7 @@ typedef struct fragments {
     float *non_finite;      /* on a device: room for a flag */
     bm_comm_thread *thread; /* NULL: no exchange is late */
     bm_backend *beside;     /* of late exchanges; NULL: that of the training */
-    float *room;            /* on it, for the longest fragment */
+    float *room;            /* scratch on `beside`, for the longest fragment */
     fragment *under_way;    /* on the thread; NULL: none */
     float last_update[FIELDS]; /* bm_update of the last late exchange */
     bool changed;      /* a late exchange has changed W, which settle reports */
@@ -56,7 +56,7 @@ typedef struct fragments {
     char error[512];
 } fragments;
 
-/* ---- which is when ------------------------------------------------------- */
+/* ---- schedule ------------------------------------------------------------ */
 
 static own_model *model_of(const fragments *f, int worker)
 {
@@ -311,7 +311,7 @@ static bm_status exchange_now(bm_strategy *s, fragment *x)
     return BM_OK;
 }
 
-/* It runs beside the next block. */
+/* It runs during the next block. */
 static void exchange_late(bm_strategy *s, fragment *x)
 {
     fragments *f = s->self;
@@ -426,7 +426,7 @@ static void close(bm_strategy *s)
 
 static const bm_strategy_ops in_fragments = {
     .name = "fragments",
-    .help = "another strategy, in fragments of the model or one block late",
+    .help = "wraps a strategy, for block.fragments and block.overlap",
     .per = BM_BLOCK,
     .close = close,
     .begin = begin,
@@ -490,7 +490,7 @@ done:
     return status;
 }
 
-/* Room beside the training for any of the fragments. */
+/* Opens the second backend, with memory for the longest fragment. */
 static bm_status open_room(bm_strategy *s)
 {
     fragments *f = s->self;

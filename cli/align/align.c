@@ -426,9 +426,7 @@ static bm_status read_wanted(const bm_arguments *a, wanted *w)
                        "give it a directory with --out DIR",
                        format);
     if (bm_argument(a, "blank") != NULL && w->targets == NULL)
-        return BM_FAIL(BM_ERR_ARG,
-                       "align: --blank is about frame targets; add --targets "
-                       "DIR");
+        return BM_FAIL(BM_ERR_ARG, "align: --blank requires --targets DIR");
     return BM_OK;
 }
 

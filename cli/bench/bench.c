@@ -149,7 +149,7 @@ static bool fits(const bm_benchmark *b, const bm_comm *comm)
     return (b->measure_ranks != NULL) == (bm_comm_size(comm) > 1);
 }
 
-/* *Collective*. Prints each row when it is measured, on rank 0, or adds it to
+/* Collective. Prints each row when it is measured, on rank 0, or adds it to
  * `rows` unless that is NULL. */
 static bm_status measure(const bm_benchmark *b, const bm_bench *how,
                          bm_comm *comm, const char *only, json_t *rows)
@@ -298,7 +298,8 @@ static const bm_flag flags[] = {
     {"device", "cpu|cuda|auto",
      "for training steps; default: cuda if available", 0, false},
     {"precision", "fp32|tf32|bf16|auto",
-     "for training steps; default: bf16 on cuda, fp32 on the CPU", 0, false},
+     "for training steps; default: bf16 on GPUs with units for it, else fp32",
+     0, false},
     BM_JSON_FLAG,
     {"peer", NULL, "print how to measure the same steps in PyTorch", 0, false},
     {0},

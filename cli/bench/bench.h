@@ -52,7 +52,7 @@ typedef struct bm_benchmark {
     void (*print_head)(const bm_bench *how, FILE *out);
     /* Measures one row: a number per column, NAN where the row has none. */
     bm_status (*measure)(const bm_bench *how, size_t row, double *out);
-    /* *Collective*; the same with two ranks or more. The numbers of rank 0
+    /* Collective; the same with two ranks or more. The numbers of rank 0
      * count. A benchmark has either measure or measure_ranks. */
     bm_status (*measure_ranks)(const bm_bench *how, bm_comm *comm, size_t row,
                                double *out);

@@ -74,7 +74,7 @@ static void change_weights(bench *b)
     b->round++;
 }
 
-/* *Collective*. Seconds from *clock until all ranks are here; *clock becomes
+/* Collective. Seconds from *clock until all ranks are here; *clock becomes
  * now. */
 static bm_status since(bench *b, double *clock, double *out)
 {

@@ -113,10 +113,10 @@ static bm_status check_unit(const decoding *d, const bm_input *input)
 
     if (unit == NULL || strcmp(unit, input->unit) == 0)
         return BM_OK;
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s: --format %s has places in %s, but here "
-                   "they are %s",
-                   input->shown, d->format->name, unit, input->unit);
+    return BM_FAIL(
+        BM_ERR_FORMAT,
+        "%s: --format %s needs positions in %s, but this input has them in %s",
+        input->shown, d->format->name, unit, input->unit);
 }
 
 static bm_status transcribe(decoding *d, size_t member, piece *p)
@@ -369,14 +369,14 @@ static bm_status check_model(const decoding *d)
 
     if (d->settings.channel > 0 && kind != BM_RECORDINGS)
         return BM_FAIL(BM_ERR_ARG,
-                       "decode: --channel is about recordings, but this model "
-                       "reads %s",
+                       "decode: --channel applies only to recordings, but this "
+                       "model reads %s",
                        bm_input_noun(kind));
     if (d->format->unit == NULL || strcmp(d->format->unit, unit) == 0)
         return BM_OK;
     return BM_FAIL(BM_ERR_ARG,
-                   "decode: --format %s has places in %s, but this model reads "
-                   "%s, with places in %s",
+                   "decode: --format %s needs positions in %s, but this model "
+                   "reads %s, with positions in %s",
                    d->format->name, d->format->unit, bm_input_noun(kind), unit);
 }
 

@@ -14,11 +14,6 @@ static const bm_format *const formats[] = {
         NULL,
 };
 
-const bm_format *const *bm_format_list(void)
-{
-    return formats;
-}
-
 const bm_format *bm_format_find(const char *name)
 {
     const bm_format *const *f = formats;

@@ -43,9 +43,6 @@ typedef struct bm_format {
 BM_FORMATS(X)
 #undef X
 
-/* All formats, ending with NULL. */
-const bm_format *const *bm_format_list(void);
-
 /* Precondition: the name is one of BM_FORMATS. */
 const bm_format *bm_format_find(const char *name);
 

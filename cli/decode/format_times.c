@@ -72,7 +72,7 @@ static void write_time(FILE *out, double seconds)
             ms / 1000 % 60, ms % 1000);
 }
 
-/* Puts a word behind *column characters of a line. True: it begins the next
+/* Puts a word after *column characters of a line. True: it begins the next
  * line. */
 static bool wraps(size_t *column, const char *word)
 {

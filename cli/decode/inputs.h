@@ -15,11 +15,11 @@ typedef struct bm_input {
     char *id, *path, *speaker; /* path: "" in a packed set; speaker: "" if
                                   unknown */
     const char *shown;         /* what messages call it: path, "stdin" or id */
-    const char *unit;          /* of places: "s", "pixels", "frames" */
+    const char *unit;          /* of positions: "s", "pixels", "frames" */
     bm_excerpt part;
     char *fault;            /* why it cannot be read; NULL: it can be tried */
     bm_status status;       /* of the fault */
-    bool whole;             /* it is an argument, not one of several in it */
+    bool whole;             /* the whole argument is this input */
     float *x;               /* frames of a packed set; else NULL */
     bm_input_frames frames; /* of x */
 } bm_input;
@@ -28,7 +28,7 @@ void bm_input_free(bm_input *input);
 
 typedef struct bm_inputs bm_inputs;
 
-/* The unit of places in files that t reads. */
+/* The unit of positions in files that t reads. */
 const char *bm_inputs_unit(const bm_transcriber *t);
 
 /* names [n]: arguments of the program, borrowed as t is; "-" is stdin. Fails
@@ -39,7 +39,7 @@ void bm_inputs_close(bm_inputs *s);
 
 /*
  * *out <- the next input; *there: there was one. What cannot be opened is an
- * input with a fault, and the next call goes on behind it. Waits for stdin,
+ * input with a fault, and the next call goes on after it. Waits for stdin,
  * until *stop is true. Fails with BM_ERR_MEMORY, or with BM_ERR_CREATE or
  * BM_ERR_IO if a recording on stdin cannot be stored.
  */

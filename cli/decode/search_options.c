@@ -3,20 +3,19 @@
 #include <math.h>
 #include <string.h>
 
-static const char words[] = "words of a language model or of a lexicon; add "
-                            "--lm FILE or --lexicon FILE";
+static const char words[] = "--lm FILE or --lexicon FILE";
 
 /* Options that change nothing unless one of the others is given. */
 static const struct {
     const char *name, *with, *other, *about;
 } dependent[] = {
-    {"lm-weight", "lm", NULL, "a language model; add --lm FILE"},
+    {"lm-weight", "lm", NULL, "--lm FILE"},
     {"word-score", "lm", "lexicon", words},
     {"unknown-score", "lm", "lexicon", words},
-    {"prior-scale", "priors", NULL, "priors; add --priors DIR"},
-    {"blank-scale", "priors", NULL, "priors; add --priors DIR"},
+    {"prior-scale", "priors", NULL, "--priors DIR"},
+    {"blank-scale", "priors", NULL, "--priors DIR"},
     {"hot-boost", "hot-words", "hot-word",
-     "hot words; add --hot-words FILE or --hot-word WORDS"},
+     "--hot-words FILE or --hot-word WORDS"},
 };
 
 static bool is_given(const bm_arguments *a, const char *name)
@@ -29,7 +28,7 @@ static bm_status check_dependent(const bm_arguments *a)
     for (size_t i = 0; i < sizeof dependent / sizeof dependent[0]; i++)
         if (is_given(a, dependent[i].name) && !is_given(a, dependent[i].with) &&
             !is_given(a, dependent[i].other))
-            return BM_FAIL(BM_ERR_ARG, "%s: --%s is about %s", a->verb->name,
+            return BM_FAIL(BM_ERR_ARG, "%s: --%s requires %s", a->verb->name,
                            dependent[i].name, dependent[i].about);
     return BM_OK;
 }

@@ -55,7 +55,7 @@ typedef struct bm_check {
     /* On every rank, by a thread of its own: a rank whose check does not end
      * goes on without it. May be NULL, like the others. */
     void (*host)(bm_exam *e);
-    /* *Collective*. Fails if ranks cannot go on. */
+    /* Collective. Fails if ranks cannot go on. */
     bm_status (*together)(bm_exam *e);
     /* On rank 0, with an array of {"host", "facts"} of all ranks. */
     void (*compare)(bm_exam *e, const json_t *ranks);

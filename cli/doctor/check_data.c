@@ -58,8 +58,8 @@ static bool read_folder(bm_exam *e, DIR *list, char *piece)
     seconds = bm_clock() - since;
     if (files == 0) {
         bm_find(e, BM_FATAL,
-                "pack the data, or mend data.train; every host needs the "
-                "folder, at the same path",
+                "run bmuf pack, or correct data.train; every host needs the "
+                "folder at the same path",
                 "%s has no shards (*.h5)", e->patient->data);
         return false;
     }
@@ -96,8 +96,8 @@ static void host(bm_exam *e)
     piece = malloc(PIECE);
     if (list == NULL)
         bm_find(e, BM_FATAL,
-                "pack the data, or mend data.train; every host needs the "
-                "folder, at the same path",
+                "run bmuf pack, or correct data.train; every host needs the "
+                "folder at the same path",
                 "%s: %s", e->patient->data, strerror(errno));
     else if (piece != NULL)
         (void)read_folder(e, list, piece);

@@ -63,10 +63,10 @@ static void host(bm_exam *e)
         bm_backend_close(be);
         tell_devices(e);
     } else if (wanted) {
-        bm_find(e, BM_FATAL, "use --device cpu, or mend what is said",
+        bm_find(e, BM_FATAL, "fix this, or use --device cpu",
                 "no device cuda: %s", bm_last_message());
     } else if (json_array_size(json_object_get(e->facts, "devices")) > 0) {
-        bm_find(e, BM_DOUBTFUL, "mend what is said, or use job.device = cpu",
+        bm_find(e, BM_DOUBTFUL, "fix this, or set job.device = cpu",
                 "there is a GPU, but it is not used: %s", bm_last_message());
     } else {
         bm_find(e, BM_FINE, "", "no GPU: training uses the CPU");

@@ -139,8 +139,8 @@ static bm_status try_seeing(trial *t)
 
     if (t->rank > 0 && !see(t->path, (size_t)PIECE * PIECES, &seconds))
         bm_find(t->e, BM_FATAL, mount,
-                "%s is another folder than on rank 0: a file that rank 0 has "
-                "written is not seen within %.0f s",
+                "%s is not the folder of rank 0: a file that rank 0 wrote did "
+                "not appear within %.0f s",
                 t->e->patient->folder, MOST_S);
     else if (t->rank > 0)
         json_object_set_new(t->e->facts, "seen_after_s", json_real(seconds));

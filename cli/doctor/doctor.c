@@ -151,7 +151,7 @@ static bm_status receive_report(session *s, int rank, int64_t length)
     return status;
 }
 
-/* *Collective*. Sends what ranks have found since the last time to rank 0. */
+/* Collective. Sends what ranks have found since the last time to rank 0. */
 static bm_status collect(session *s)
 {
     int size = bm_comm_size(s->comm), rank = bm_comm_rank(s->comm);
@@ -249,7 +249,7 @@ static bm_status meet(session *s, const bm_check *check)
     return status;
 }
 
-/* *Collective*. */
+/* Collective. */
 static bm_status examine(session *s)
 {
     int fatal = 0;

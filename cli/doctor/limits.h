@@ -24,8 +24,8 @@ double bm_limit_now(const bm_limit *l);
 /* out [room] <- "open files are limited to 24; ..", with what needs more. */
 void bm_limit_text(const bm_limit *l, char *out, size_t room);
 
-/* Logs a warning if mpirun may not be able to start so many ranks on this host:
- * it then waits, until the job's limit on its start. */
+/* Logs a warning if mpirun may not be able to start this number of ranks on
+ * this host: it then waits, until the job's limit on its start. */
 void bm_limits_warn(long ranks);
 
 #endif

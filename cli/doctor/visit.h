@@ -15,7 +15,7 @@ bool bm_visit_host(const bm_check *check, const bm_patient *patient,
 
 /*
  * Begins and ends a time in which ranks wait for each other. If it does not end
- * within so many seconds, a thread calls give_up(self), which does not return.
+ * within `seconds`, a thread calls give_up(self), which does not return.
  * Times do not overlap.
  */
 void bm_guard_begin(double seconds, void (*give_up)(void *self), void *self);

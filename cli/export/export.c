@@ -18,9 +18,8 @@ static bm_status check(const bm_arguments *a, const char **weights)
 
     BM_TRY(bm_argument_word(a, "weights", "fp16 int8", NULL, weights));
     if ((*weights == NULL) != (bm_argument(a, "out") == NULL))
-        return BM_FAIL(BM_ERR_ARG,
-                       "export: --weights and --out need each other: what to "
-                       "write, and where to");
+        return BM_FAIL(BM_ERR_ARG, "export: --weights and --out require each "
+                                   "other, as in --weights fp16 --out FILE");
     for (size_t i = 0; i < OUTPUTS; i++)
         if (bm_argument(a, outputs[i]) != NULL) {
             BM_TRY(bm_file_try(bm_argument(a, outputs[i])));

@@ -34,10 +34,10 @@ static bm_status normalise(bm_graph *g, const bm_recogniser *r,
     if (norm->dim == 0)
         return BM_OK;
     if (n % norm->dim != 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "the model has the means of %zu features, but %zu in a "
-                       "frame",
-                       norm->dim, n);
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "the model normalises %zu features of a frame, but a frame has %zu",
+            norm->dim, n);
     bm_graph_scope(g, "normalise");
     *x = bm_graph_node(g, "Sub", *x,
                        repeated(g, "mean", n, norm->dim, norm->mean), NULL);

@@ -36,7 +36,7 @@ typedef struct bm_flow {
     const bm_layer *layers;        /* the first */
 } bm_flow;
 
-/* Writes a layer: *f becomes the value behind it. */
+/* Writes a layer: *f becomes the value after it. */
 typedef void bm_onnx_writer(bm_flow *f, const bm_layer *l);
 
 bm_onnx_writer bm_onnx_write_conv, bm_onnx_write_depthwise, bm_onnx_write_pool,

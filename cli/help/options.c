@@ -103,7 +103,7 @@ static bm_status report_unknown(const char *word)
 
 /* ---- text ---------------------------------------------------------------- */
 
-/* Under which other setting it counts; NULL: always. */
+/* Under which other setting it applies; NULL: always. */
 static const char *condition_of(const bm_section *s, const bm_option *o)
 {
     const char *when = bm_condition(s->name, o->key);
@@ -125,7 +125,7 @@ static void print_option(const bm_section *s, const bm_option *o)
             printf("      %s: %s\n", word, help);
     }
     if (condition_of(s, o) != NULL)
-        printf("      counts with %s\n", condition_of(s, o));
+        printf("      applies only with %s\n", condition_of(s, o));
 }
 
 static void print_plain(selection *want, size_t group,
@@ -179,7 +179,7 @@ static void print_section(const bm_section *s)
                 printf("; `%s`: %s", word, help);
         }
         if (condition_of(s, o) != NULL)
-            printf("; counts with `%s`", condition_of(s, o));
+            printf("; applies only with `%s`", condition_of(s, o));
         printf(" |\n");
     }
 }

@@ -83,7 +83,7 @@ json_t *bm_version_json(void)
     return o;
 }
 
-/* --placement RANKS: where this host would put so many ranks. */
+/* --placement RANKS: where this host would put RANKS ranks. */
 static bm_status print_placement(const bm_arguments *a, json_t *o)
 {
     bm_place *places = NULL;
@@ -130,11 +130,12 @@ static bm_status version(const bm_arguments *a)
 
 static const bm_flag flags[] = {
     {"placement", "RANKS",
-     "print, too, which cores, NUMA node and GPU each of so many ranks gets on "
-     "this host",
+     "print, too, which cores, NUMA node and GPU "
+     "each of RANKS ranks gets on this host",
      0, false},
     BM_JSON_FLAG,
-    {0}};
+    {0},
+};
 
 const bm_verb bm_verb_version = {
     .name = "version",

@@ -58,7 +58,7 @@ BM_CHECKED bm_status bm_allocation_read(bm_allocation *out,
 void bm_allocation_free(bm_allocation *allocation);
 
 /*
- * Deals the ranks of `whole` anew, to those of its hosts that answer: all, if
+ * Deals the ranks of `whole` again, to those of its hosts that answer: all, if
  * there are enough slots. Logs a line for each host that cannot take part. Fails
  * as bm_reach_check if none can. Free *out with bm_allocation_free.
  */

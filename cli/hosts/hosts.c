@@ -61,8 +61,8 @@ bm_status bm_hosts_add(bm_hosts *h, const char *name, size_t length, long slots,
 
     if (!is_name(name, length))
         return BM_FAIL(BM_ERR_ARG,
-                       "'%.*s' is no name of a host: give letters, digits, "
-                       "'-', '.' and '_', perhaps with user@ before them",
+                       "invalid host name '%.*s'; use letters, digits, '-', "
+                       "'.' and '_', optionally after user@",
                        length < BM_HOST_NAME ? (int)length : BM_HOST_NAME,
                        name);
     if (bm_hosts_most(h) + most > BM_MOST_SLOTS)
@@ -94,7 +94,7 @@ void bm_hosts_free(bm_hosts *h)
     *h = (bm_hosts){0};
 }
 
-/* A number of slots, text [n]; -1: it is none. */
+/* A number of slots, text [n]; -1: invalid. */
 static long read_slots(const char *text, size_t n)
 {
     long x = 0;

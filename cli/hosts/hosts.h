@@ -32,9 +32,9 @@ typedef struct bm_hosts {
  * Adds the hosts of "a:4,b:4"; without a number a host has one slot. A host that
  * is named again gets the slots of both.
  *
- * Fails with BM_ERR_ARG, and what is wrong with which host, if a name is none or
- * a number is not in [1, BM_MOST_SLOTS]; with BM_ERR_MEMORY. Call bm_hosts_free
- * after a failure, too; start with {0}.
+ * Fails with BM_ERR_ARG, naming the host and the reason, if a name is invalid
+ * or a number is not in [1, BM_MOST_SLOTS]; with BM_ERR_MEMORY. Call
+ * bm_hosts_free after a failure, too; start with {0}.
  */
 BM_CHECKED bm_status bm_hosts_parse(bm_hosts *h, const char *text);
 

@@ -248,7 +248,7 @@ static bm_status sort(check *c, bm_hosts *h, size_t i, bool bad, size_t *n)
     const bm_host *host = &h->list[i];
 
     if (bad && c->lost != NULL) {
-        bm_log(BM_WARNING, "going on without %s", c->lines);
+        bm_log(BM_WARNING, "continuing without %s", c->lines);
         c->lines[0] = '\0';
         c->bad = 0;
         return bm_hosts_add(c->lost, host->name, strlen(host->name),

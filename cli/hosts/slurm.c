@@ -21,8 +21,8 @@ static bool read_number(const char **at, long *x, int *width)
     return *width > 0 && *width <= DIGITS;
 }
 
-/* The ranges of a bracket, one after another: *from to *to, with so many digits;
- * *at is behind '[' at first. False: malformed. */
+/* The ranges of a bracket, one after another: *from to *to, padded to `width`
+ * digits; *at is after '[' at first. False: malformed. */
 typedef struct range {
     long from, to;
     int width;
@@ -140,10 +140,11 @@ static bm_status add_pattern(bm_hosts *h, const char *text, size_t n)
         BM_TRY(bm_hosts_add(h, name, strlen(name), 0, 0));
         advance(&p);
     }
-    return all >= 0 ? BM_OK
-                    : BM_FAIL(BM_ERR_CONFIG,
-                              "'%.*s' is no list of nodes as n[01-03,7]",
-                              n < 80 ? (int)n : 80, text);
+    return all >= 0
+               ? BM_OK
+               : BM_FAIL(BM_ERR_CONFIG,
+                         "'%.*s' is not a list of nodes such as n[01-03,7]",
+                         n < 80 ? (int)n : 80, text);
 }
 
 /* The length of a name with its brackets. */
@@ -173,7 +174,7 @@ bm_status bm_slurm_nodes(bm_hosts *h, const char *text)
 
 /* ---- "4(x2),3" ---------------------------------------------------------- */
 
-/* Reads "4" or "4(x2)" and the comma behind it. */
+/* Reads "4" or "4(x2)" and the comma after it. */
 static bool read_count(const char **at, long *slots, long *times)
 {
     int width = 0;

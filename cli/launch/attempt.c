@@ -315,8 +315,8 @@ static void look_for_hosts(session *s)
     if (s->returned || !bm_returns_look(s->a->returns, bm_clock()))
         return;
     s->returned = true;
-    bm_log(BM_NOTE, "hosts are back: the job starts again with them after this "
-                    "block");
+    bm_log(BM_NOTE, "lost hosts are reachable again: restarting with them "
+                    "after this block");
 }
 
 /* ---- the end ------------------------------------------------------------- */

@@ -100,7 +100,7 @@ static bm_status choose_hosts(bm_allocation *now, const bm_allocation *whole,
     bm_allocation_free(now);
     BM_TRY(bm_allocation_again(now, whole, run));
     if (now->ranks != before)
-        bm_log(BM_WARNING, "going on with %ld ranks, before it were %ld",
+        bm_log(BM_WARNING, "continuing with %ld ranks (before: %ld)",
                now->ranks, before);
     return BM_OK;
 }

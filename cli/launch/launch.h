@@ -11,7 +11,7 @@ typedef struct bm_launch_plan {
     const char *run;   /* directory of a run, which is restarted; NULL: none */
     long max_restarts; /* of the run */
     const char *again; /* without a run: how to go on after a lost rank, "; .."
-                          behind the message; NULL: the job starts anew */
+                          after the message; NULL: the job starts again */
     bm_watchdog_limits limits;
 } bm_launch_plan;
 

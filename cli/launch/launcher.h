@@ -1,6 +1,6 @@
 /*
- * launcher.h - what has started this process: nothing that starts ranks, the
- * supervisor, somebody's mpirun, or srun of Slurm.
+ * launcher.h - what has started this process: no launcher, the supervisor, or
+ * an external launcher: mpirun not started by bmuf, or srun of Slurm.
  */
 #ifndef BM_CLI_LAUNCH_LAUNCHER_H
 #define BM_CLI_LAUNCH_LAUNCHER_H
@@ -12,7 +12,7 @@
 typedef enum bm_launcher {
     BM_LAUNCHER_NONE, /* this process is alone */
     BM_LAUNCHER_OURS, /* mpirun, started by bm_launch */
-    BM_LAUNCHER_OTHER /* somebody's mpirun, or srun with PMIx */
+    BM_LAUNCHER_OTHER /* external: another mpirun, or srun with PMIx */
 } bm_launcher;
 
 /*

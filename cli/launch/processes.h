@@ -41,7 +41,7 @@ void bm_job_one_a_host(void);
 const bm_allocation *bm_job_allocation(void);
 
 /*
- * *Collective* over the ranks. Initialises MPI; *comm is borrowed, valid until
+ * Collective over the ranks. Initialises MPI; *comm is borrowed, valid until
  * bm_job_end. In the supervisor it returns after mpirun has ended, with *comm
  * NULL: the verb returns BM_OK.
  *

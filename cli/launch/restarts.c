@@ -28,15 +28,15 @@ static bool has_begun(const bm_restarts *r)
     return access(path, F_OK) == 0;
 }
 
-/* Blocks in the newest checkpoint; 0: there is none. */
+/* Blocks in the newest checkpoint; 0: there is none, or they cannot be listed. */
 static int64_t newest_block(const bm_restarts *r)
 {
     int64_t blocks[1] = {0};
+    size_t n = 0;
     char path[PATH_MAX + 16];
 
     snprintf(path, sizeof path, "%s/checkpoints", r->run);
-    (void)bm_checkpoint_list(path, blocks, 1);
-    return blocks[0];
+    return bm_checkpoint_list(path, blocks, 1, &n) == BM_OK ? blocks[0] : 0;
 }
 
 bm_status bm_restarts_open(bm_restarts *r, const char *run, long most)
@@ -109,7 +109,8 @@ static void write_event(const bm_restarts *r, const bm_outcome *o,
 
     snprintf(path, sizeof path, "%s/journal.jsonl", r->run);
     if (bm_journal_open(&j, path, 0) != BM_OK) {
-        bm_log(BM_WARNING, "no event of the restart: %s", bm_last_message());
+        bm_log(BM_WARNING, "cannot record the restart in journal.jsonl: %s",
+               bm_last_message());
         return;
     }
     bm_journal_write(
@@ -146,8 +147,8 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
         snprintf(why, sizeof why, "the job ended with exit code %d", o->code);
     if (r->made > 0 && block <= r->block) {
         bm_log(BM_WARNING,
-               "no restart: there is no new checkpoint since the one before, "
-               "block %lld is still the last",
+               "no restart: there is no checkpoint newer than block %lld, "
+               "where the last restart began",
                (long long)block);
         return false;
     }

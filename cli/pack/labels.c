@@ -96,7 +96,7 @@ static void add_example(bm_labels *l, const char *symbol)
         memcpy(l->examples[l->n_examples++], cut, sizeof cut);
 }
 
-/* Of a sequence with l->n labels, behind which there are `unknown` more. */
+/* Of a sequence with l->n labels, after which there are `unknown` more. */
 static void count_symbols(bm_labels *l, size_t unknown, const char *first)
 {
     l->symbols += l->n + unknown;

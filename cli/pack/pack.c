@@ -89,7 +89,7 @@ static bm_status set_labels(const bm_arguments *a,
     if (path == NULL)
         return BM_OK;
     if (importer != &bm_importer_idx)
-        return BM_FAIL(BM_ERR_ARG, "pack: --labels goes with --idx alone");
+        return BM_FAIL(BM_ERR_ARG, "pack: --labels requires --idx");
     snprintf(setting, sizeof setting, "features.labels=%s", path);
     return bm_config_set(config, setting);
 }
@@ -102,8 +102,8 @@ static bm_status check_targets(const bm_arguments *a,
         (importer != &bm_importer_idx && importer != &bm_importer_returnn))
         return BM_OK;
     return BM_FAIL(BM_ERR_ARG,
-                   "pack: --targets does not go with --%s, which "
-                   "has classes of its own",
+                   "pack: --targets cannot be combined with --%s, which has "
+                   "classes of its own",
                    importer->name);
 }
 
@@ -116,8 +116,8 @@ static bm_status check_resume(const bm_arguments *a,
         return BM_FAIL(BM_ERR_ARG, "pack: --resume and --force: give only one");
     if (importer->skip == NULL)
         return BM_FAIL(BM_ERR_ARG,
-                       "pack: --resume does not go with --%s; pack it anew "
-                       "with --force",
+                       "pack: --resume cannot be combined with --%s; pack "
+                       "again with --force",
                        importer->name);
     return BM_OK;
 }
@@ -132,8 +132,7 @@ static bm_status take_more(const bm_arguments *a,
     if (a->n_nouns == 0 || importer == &bm_importer_returnn)
         return BM_OK;
     return BM_FAIL(BM_ERR_ARG,
-                   "pack: '%s' is one file too many; only --returnn takes "
-                   "several",
+                   "pack: unexpected file '%s'; only --returnn takes several",
                    a->nouns[0]);
 }
 
@@ -143,7 +142,7 @@ static bm_status check_image_dir(const bm_arguments *a,
 {
     if (bm_argument(a, "image-dir") == NULL || importer == &bm_importer_images)
         return BM_OK;
-    return BM_FAIL(BM_ERR_ARG, "pack: --image-dir goes with --images alone");
+    return BM_FAIL(BM_ERR_ARG, "pack: --image-dir requires --images");
 }
 
 /* Ranks read a manifest each. */
@@ -170,10 +169,11 @@ static bm_status check_ranks(const bm_arguments *a,
         (ranks == 1 && hosts == NULL && bm_argument(a, "hostfile") == NULL))
         return BM_OK;
     if (importer->each == NULL)
-        return BM_FAIL(BM_ERR_ARG,
-                       "pack: several ranks do not go with --%s, whose files "
-                       "one process reads; pack without -n and hosts",
-                       importer->name);
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "pack: several ranks cannot be combined with --%s, whose files one "
+            "process reads; pack without -n and hosts",
+            importer->name);
     return BM_FAIL(
         BM_ERR_ARG,
         "pack: each rank reads the manifest, and %s can be read only "
@@ -191,7 +191,7 @@ static bm_status start_ranks(const bm_arguments *a, bm_comm **comm,
     long ranks = 1;
 
     plan.launch.limits.hang_s = 0;
-    plan.launch.again = "; the same command with --resume goes on behind the "
+    plan.launch.again = "; the same command with --resume goes on after the "
                         "shards that are complete";
     BM_TRY(bm_job_ranks(a, ".", &ranks));
     if (bm_job_is_alone())
@@ -327,7 +327,7 @@ static bm_status read_config(const bm_arguments *a,
     return bm_config_check(config, sections);
 }
 
-/* *Collective*, over the ranks of source->comm. */
+/* Collective, over the ranks of source->comm. */
 static bm_status pack_all(const bm_arguments *a, const bm_config *config,
                           const bm_packing_plan *plan, bm_import_source *source,
                           const bm_importer_ops *ops)
@@ -381,7 +381,7 @@ static const bm_flag flags[] = {
     BM_IMPORTERS(X)
 #undef X
         {"kaldi", "DIR",
-         "data directory of Kaldi: its feats.scp, or else its wav.scp", 0,
+         "Kaldi data directory; reads feats.scp if present, else wav.scp", 0,
          false},
     {"out", "DIR", "directory for the shards", 'o', false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},

@@ -128,11 +128,11 @@ static bm_status check_remains(const packing *p, const remains *r)
                        plan->directory);
     if (r->other[0] == '\0')
         return BM_OK;
-    return BM_FAIL(BM_ERR_CREATE,
-                   "%s has %s, which is no shard of '%.60s', so that packing "
-                   "cannot go on; give the --name that it was packed with, or "
-                   "another --out",
-                   plan->directory, r->other, plan->name);
+    return BM_FAIL(
+        BM_ERR_CREATE,
+        "%s has %s, which is not a shard of '%.60s', so packing cannot be "
+        "resumed; give the --name that it was packed with, or another --out",
+        plan->directory, r->other, plan->name);
 }
 
 /* Removes the temporary files of a packing that was killed; `all`: the shards
@@ -206,7 +206,7 @@ static bm_status go_on(packing *p, const char *store, const bm_shard_meta *meta)
     p->n_labels = b->labels;
     p->seen = b->n + left_out;
     if (!b->complete)
-        bm_log(BM_NOTE, "%s: going on behind %s of %s", plan->directory,
+        bm_log(BM_NOTE, "%s: resuming after %s in %s", plan->directory,
                bm_count_noun((long long)b->n, "sequence").text,
                bm_count_noun((long long)b->shards, "shard").text);
     return BM_OK;
@@ -324,7 +324,7 @@ static bm_status pack_item(void *self, const bm_item *item)
     return BM_OK;
 }
 
-/* What is behind the last sequence of a complete set was left out then, or is
+/* What is after the last sequence of a complete set was left out then, or is
  * new. */
 static bm_status check_rest(void *self, const bm_item *item)
 {
@@ -333,8 +333,8 @@ static bm_status check_rest(void *self, const bm_item *item)
 
     if (problem == NULL)
         return BM_FAIL(BM_ERR_CREATE,
-                       "%s is complete, but lacks '%.100s', behind its last "
-                       "sequence; --force packs anew",
+                       "%s is complete, but lacks '%.100s', after its last "
+                       "sequence; pack again with --force",
                        p->plan->directory, item->id);
     leave_out(p, item, problem);
     return BM_OK;
@@ -411,9 +411,9 @@ static bm_status check_left_out(const packing *p)
                        all, reasons);
     if (percent > p->plan->most_left_out)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "left out %zu of %zu: %s. This is more than %g %%, and "
-                       "nothing was packed; mend the files or the manifest, or "
-                       "let them pass with --max-left-out %.0f",
+                       "left out %zu of %zu: %s. This is more than %g %%, so "
+                       "nothing was packed; correct the files or the manifest, "
+                       "or raise --max-left-out to %.0f",
                        p->left_out, all, reasons, p->plan->most_left_out,
                        ceil(percent));
     return BM_OK;
@@ -496,14 +496,14 @@ static bm_status check_end(const packing *p)
 {
     if (!p->plan->resume || p->n > p->before.n)
         return BM_OK;
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s: none of the sequences behind the first %zu can be "
-                   "packed any more, though some were; mend the files, or "
-                   "--force packs anew",
-                   p->plan->directory, p->before.n);
+    return BM_FAIL(
+        BM_ERR_FORMAT,
+        "%s: sequences after the first %zu were packed before, but none can be "
+        "packed now; restore the files, or pack again with --force",
+        p->plan->directory, p->before.n);
 }
 
-/* On rank 0: all behind the last sequence. */
+/* On rank 0: all after the last sequence. */
 static bm_status finish(packing *p)
 {
     size_t shards = p->before.shards;
@@ -527,7 +527,7 @@ static bm_status finish(packing *p)
     return BM_OK;
 }
 
-/* *Collective*. */
+/* Collective. */
 static bm_status run(packing *p)
 {
     bm_comm *comm = p->importer->comm;

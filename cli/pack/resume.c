@@ -39,11 +39,11 @@ static bm_status check_shard(const bm_packed *p, bm_shard *s, bool last,
     else if (bm_shard_sample_rate(s) != meta->sample_rate)
         what = "another shard.samples";
     if (what != NULL)
-        return BM_FAIL(BM_ERR_CREATE,
-                       "%s has %s, so that packing cannot go on; give the "
-                       "options that it was packed with, or --force to start "
-                       "anew",
-                       path, what);
+        return BM_FAIL(
+            BM_ERR_CREATE,
+            "%s has %s, so packing cannot be resumed; give the options that it "
+            "was packed with, or pack again with --force",
+            path, what);
     return BM_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Has another hand than ours started this rank? */
+/* Has an external launcher started this rank? */
 static bool is_of_others(const bm_comm *comm)
 {
     return comm != NULL && bm_comm_size(comm) > 1 &&

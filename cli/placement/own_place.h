@@ -6,10 +6,10 @@
 #include "comm/comm.h"
 
 /*
- * *out <- the place of this rank; comm NULL: of a process alone. With `bind` the
- * process goes there, unless a launcher of another hand, mpirun or srun, has
- * bound it already: then that is its place. Call it before there are threads that
- * compute. `gpus`: they may compute.
+ * *out <- the place of this rank; comm NULL: of a process alone. With `bind`
+ * the process goes there, unless an external launcher, mpirun or srun, has
+ * bound it already: then that is its place. Call it before there are threads
+ * that compute. `gpus`: they may compute.
  *
  * Where hwloc fails the rank stays unbound, on one core, with a warning.
  */
@@ -17,7 +17,7 @@ void bm_own_place_take(bm_place *out, const bm_comm *comm, bool gpus,
                        bool bind);
 
 /*
- * *Collective*. *out <- on rank 0 a text for the journal with the places of all
+ * Collective. *out <- on rank 0 a text for the journal with the places of all
  * ranks: "0 n1 0-3 0 -; 1 n1 4-7 1 -", rank, host, CPUs (all: not bound), NUMA
  * node and GPU; on others NULL. free() it. Fails with BM_ERR_COMM or
  * BM_ERR_MEMORY.

@@ -78,7 +78,7 @@ typedef struct proposal {
     bool average;     /* sgd.local_state = average */
 } proposal;
 
-/* eta with so many workers. */
+/* eta with this number of workers. */
 static double momentum_of(const bm_regime *s, int workers)
 {
     if (!s->filtered)
@@ -198,9 +198,9 @@ static void advise_together(listener *l, const bm_regime *s)
 
     if (!propose(s, &p)) {
         warn(l, RULE_TOGETHER,
-             "there is too little data for any of this: %.0f frames an "
-             "epoch, in mini-batches of %.0f; more data or smaller "
-             "mini-batches would help",
+             "no block size avoids the warnings above: an epoch has %.0f "
+             "frames, in mini-batches of %.0f; use more data or smaller "
+             "mini-batches",
              s->epoch_frames, s->batch_frames);
         return;
     }
@@ -341,9 +341,9 @@ static void advise_on_accumulation(listener *l, const bm_regime *s,
 {
     if (s->accumulate > 1 && g->steps > 0 && g->steps < s->accumulate)
         warn(l, RULE_ACCUMULATE,
-             "batch.accumulate = %.0f has no more effect than %.3g: a worker's "
-             "share of a block has so many mini-batches, and an update does "
-             "not go beyond it; take longer blocks",
+             "batch.accumulate = %.0f has no more effect than %.3g, the number "
+             "of mini-batches in a worker's share of a block, which ends an "
+             "update; use longer blocks",
              s->accumulate, g->steps);
 }
 

@@ -98,12 +98,11 @@ static void print_blocks(const bm_regime *s, int workers, const bm_gains *g,
             share * s->workers, share, share * batches, g->per_epoch, all,
             bm_count_noun(s->epochs, "epoch").text, each);
     if (workers >= MANY_WORKERS && each < FEW_BATCHES)
-        fprintf(
-            out,
-            "                  few for %d workers; let fewer begin, such as "
-            "block.workers = %d@0 %d@1:\n"
-            "                  docs/tuning.md, How to choose, 5 and 6\n",
-            workers, workers / 4, workers);
+        fprintf(out,
+                "                  few for %d workers; start with fewer, such "
+                "as block.workers = %d@0 %d@1:\n                  "
+                "docs/tuning.md, How to choose, 5 and 6\n",
+                workers, workers / 4, workers);
     fprintf(out,
             "balance           workers of equal speed are busy %.0f %% of "
             "the time\n",

@@ -1,5 +1,7 @@
 #include "cli/report/explain_json.h"
 
+#include "cli/json_output.h"
+
 static void add(json_t *o, const char *key, double x)
 {
     json_object_set_new(o, key, json_real(x));
@@ -44,7 +46,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add_count(o, "features", (double)e->data->features);
     add_count(o, "classes", (double)e->data->classes);
     if (e->origin->path[0] != '\0')
-        json_object_set_new(o, "from", json_string(e->origin->path));
+        json_object_set_new(o, "from", bm_json_text(e->origin->path));
     if (e->paces->n > 0) {
         add_count(o, "frozen_weights", (double)e->paces->frozen);
         json_object_set_new(o, "frozen", json_string(e->paces->frozen_text));

@@ -115,7 +115,7 @@ static bm_status info(const bm_arguments *a)
     if (bm_argument(a, "csv") != NULL)
         return print_csv(a, &what);
     if (bm_argument(a, "event") != NULL)
-        return BM_FAIL(BM_ERR_ARG, "info: --event counts with --csv only");
+        return BM_FAIL(BM_ERR_ARG, "info: --event requires --csv");
     if (bm_ends_with(path, ".safetensors"))
         return describe_tensors(path, json);
     if (S_ISDIR(what.st_mode) && bm_is_run(path))

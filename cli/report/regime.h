@@ -11,7 +11,8 @@
 BM_CHECKED bm_status bm_first_plan(const bm_settings *s, const bm_dataset *data,
                                    bm_plan **out);
 
-/* *out <- the blocks of so many epochs, whose size may change. Fails likewise. */
+/* *out <- the blocks of this number of epochs, whose size may change. Fails
+ * likewise. */
 BM_CHECKED bm_status bm_count_blocks(const bm_settings *s,
                                      const bm_dataset *data, long epochs,
                                      double *out);

@@ -149,7 +149,7 @@ static void print_json(const merger *m, const char *path)
 {
     json_t *o = bm_trace_table_json(&m->table);
 
-    json_object_set_new(o, "file", json_string(path));
+    json_object_set_new(o, "file", bm_json_text(path));
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 

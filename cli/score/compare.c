@@ -195,7 +195,7 @@ static json_t *settings_json(const comparison *c, size_t k)
     for (size_t i = 0; i < c->differences.n; i++)
         json_object_set_new(
             o, bm_difference_name(&c->differences, i, name),
-            json_string(bm_difference_value(&c->differences, k, i)));
+            bm_json_text(bm_difference_value(&c->differences, k, i)));
     return o;
 }
 
@@ -207,12 +207,12 @@ static json_t *real(double x)
 static json_t *run_json(const comparison *c, size_t k)
 {
     const compared *r = &c->runs[k];
-    json_t *o = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "run",
-                          c->a->nouns[k], "model", r->model, "settings",
-                          settings_json(c, k), "ler", real(r->labels.of.rate),
-                          "ler_95", bm_interval_json(&r->labels.of), "wer",
-                          real(r->words.of.rate), "wer_95",
-                          bm_interval_json(&r->words.of));
+    json_t *o = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run",
+        bm_json_text(c->a->nouns[k]), "model", bm_json_text(r->model),
+        "settings", settings_json(c, k), "ler", real(r->labels.of.rate),
+        "ler_95", bm_interval_json(&r->labels.of), "wer",
+        real(r->words.of.rate), "wer_95", bm_interval_json(&r->words.of));
 
     if (k > 0)
         json_object_set_new(
@@ -229,8 +229,9 @@ static void print_json(const comparison *c)
 
     for (int k = 0; k < c->a->n_nouns; k++)
         json_array_append_new(runs, run_json(c, (size_t)k));
-    bm_json_print(json_pack("{s:s, s:I, s:o}", "data", c->data, "sequences",
-                            (json_int_t)c->sequences, "runs", runs),
+    bm_json_print(json_pack("{s:o, s:I, s:o}", "data", bm_json_text(c->data),
+                            "sequences", (json_int_t)c->sequences, "runs",
+                            runs),
                   JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
 

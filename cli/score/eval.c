@@ -125,7 +125,7 @@ static bm_status make_texts(int size, const double *lengths, char **texts)
     return BM_OK;
 }
 
-/* *Collective*. Rank 0 collects all lines and writes them in the order of the
+/* Collective. Rank 0 collects all lines and writes them in the order of the
  * data set. */
 static bm_status gather_transcripts(evaluation *s, const char *path)
 {
@@ -176,15 +176,16 @@ static void print_json(const bm_scoring *s, const bm_interval *labels,
 {
     const bm_evaluation *e = &s->result;
     json_t *o = json_pack(
-        "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:I, s:f}",
-        "model", s->model, "loss", rate(bm_evaluation_loss(e)), "ler",
-        rate(bm_evaluation_ler(e)), "sequences", (json_int_t)e->sequences,
-        "references", (json_int_t)e->references, "wrong", (json_int_t)e->wrong,
-        "labels", (json_int_t)e->labels, "substitutions",
-        (json_int_t)e->substitutions, "deletions", (json_int_t)e->deletions,
-        "insertions", (json_int_t)e->insertions, "words", (json_int_t)e->words,
-        "word_errors", (json_int_t)bm_evaluation_word_errors(e), "skipped",
+        "model", bm_json_text(s->model), "loss", rate(bm_evaluation_loss(e)),
+        "ler", rate(bm_evaluation_ler(e)), "sequences",
+        (json_int_t)e->sequences, "references", (json_int_t)e->references,
+        "wrong", (json_int_t)e->wrong, "labels", (json_int_t)e->labels,
+        "substitutions", (json_int_t)e->substitutions, "deletions",
+        (json_int_t)e->deletions, "insertions", (json_int_t)e->insertions,
+        "words", (json_int_t)e->words, "word_errors",
+        (json_int_t)bm_evaluation_word_errors(e), "skipped",
         (json_int_t)e->score.skipped, "zeroed", (json_int_t)e->score.zeroed,
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
 
@@ -310,7 +311,7 @@ static bm_status check_outputs(const bm_arguments *a)
                        "eval: --hyp - and --json both print to stdout; give "
                        "--hyp a file");
     if (dump == NULL && bm_argument(a, "values") != NULL)
-        return BM_FAIL(BM_ERR_ARG, "eval: --values counts with --dump only");
+        return BM_FAIL(BM_ERR_ARG, "eval: --values requires --dump");
     return dump != NULL ? bm_dump_check("eval", dump) : BM_OK;
 }
 

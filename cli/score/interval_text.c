@@ -66,7 +66,7 @@ void bm_interval_warn(size_t n, const char *noun)
 {
     if (n < BM_GOOD_DRAWN)
         bm_log(BM_WARNING,
-               "an interval from %s is too narrow or unknown; score %d %ss or "
-               "more",
+               "a confidence interval from %s is unreliable; score at least %d "
+               "%ss",
                bm_count_noun((long long)n, noun).text, BM_GOOD_DRAWN, noun);
 }

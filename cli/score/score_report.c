@@ -25,7 +25,7 @@ static void print_system(const bm_scored *s, const bm_scored_system *one)
                "hypothesis\n",
                one->missing, one->more);
     if (one->outside > 0)
-        printf("outside         %s in no segment of the reference\n",
+        printf("outside         %s outside all segments of the reference\n",
                bm_count_noun((long long)one->outside, "word").text);
 }
 
@@ -68,7 +68,7 @@ static void print_pairs(size_t k, const bm_scored_system *one)
     double z = 0, p = 0;
 
     bm_matched_pairs_test(&one->pairs, &z, &p);
-    printf("matched pairs   %zu with 1: %s", k + 1,
+    printf("matched pairs   %zu against 1: %s", k + 1,
            bm_count_noun((long long)one->pairs.segments, "segment").text);
     if (isnan(z))
         printf(", too few to test\n");
@@ -185,11 +185,11 @@ static json_t *system_json(const bm_scored *s, size_t k)
 {
     const bm_scored_system *one = &s->systems[k];
     json_t *o = json_pack(
-        "{s:s, s:I, s:o, s:o, s:I, s:I, s:I}", "hypothesis", one->path, "wrong",
-        (json_int_t)one->wrong, "words", rate_json(&one->words), "characters",
-        rate_json(&one->characters), "missing", (json_int_t)one->missing,
-        "additional", (json_int_t)one->more, "outside",
-        (json_int_t)one->outside);
+        "{s:o, s:I, s:o, s:o, s:I, s:I, s:I}", "hypothesis",
+        bm_json_text(one->path), "wrong", (json_int_t)one->wrong, "words",
+        rate_json(&one->words), "characters", rate_json(&one->characters),
+        "missing", (json_int_t)one->missing, "additional",
+        (json_int_t)one->more, "outside", (json_int_t)one->outside);
 
     if (s->n_speakers > 0)
         json_object_set_new(o, "speakers", speakers_json(s, one));
@@ -206,9 +206,10 @@ void bm_scored_print_json(const bm_scored *s)
 
     for (size_t k = 0; k < s->n; k++)
         json_array_append_new(systems, system_json(s, k));
-    bm_json_print(json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "reference",
-                            s->reference, "align", s->align, "draw", s->draw,
-                            "sequences", (json_int_t)s->sequences, "unlabelled",
+    bm_json_print(json_pack("{s:o, s:s, s:s, s:I, s:I, s:o}", "reference",
+                            bm_json_text(s->reference), "align", s->align,
+                            "draw", s->draw, "sequences",
+                            (json_int_t)s->sequences, "unlabelled",
                             (json_int_t)s->unlabelled, "systems", systems),
                   JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }

@@ -14,7 +14,7 @@
     {"threads", "N", "CPU threads per rank; default 1", 0, false},             \
         {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},   \
         {"precision", "fp32|tf32|bf16|auto",                                   \
-         "default: bf16 on cuda, fp32 on the CPU", 0, false},                  \
+         "default: bf16 on GPUs with units for it, else fp32", 0, false},      \
         {"force", NULL,                                                        \
          "score features that were made with other settings than the "         \
          "model's",                                                            \

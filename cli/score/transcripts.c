@@ -593,13 +593,12 @@ static void name(names *list, const bm_utterance *u)
 static bm_status refuse(const bm_transcripts *ref, const bm_transcripts *hyp,
                         const names *missing, const names *more)
 {
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s and %s do not have the same ids: %zu missing in %s%s%s; "
-                   "%zu additional%s%s. Take --missing skip or empty, or mend "
-                   "the files",
-                   ref->path, hyp->path, missing->n, hyp->path,
-                   missing->n > 0 ? ": " : "", missing->text, more->n,
-                   more->n > 0 ? ": " : "", more->text);
+    return BM_FAIL(
+        BM_ERR_FORMAT,
+        "%s and %s do not have the same ids: %zu missing in %s%s%s; "
+        "%zu additional%s%s. Correct the files, or use --missing skip or empty",
+        ref->path, hyp->path, missing->n, hyp->path, missing->n > 0 ? ": " : "",
+        missing->text, more->n, more->n > 0 ? ": " : "", more->text);
 }
 
 bm_status bm_transcripts_match(const bm_transcripts *ref,

@@ -64,7 +64,7 @@ bm_observer bm_dev_examples_choose(bm_dev_examples *x, const bm_dataset *data)
 
 /* ---- telling ------------------------------------------------------------- */
 
-/* *Collective*. All ranks get what one of them has seen of example i. */
+/* Collective. All ranks get what one of them has seen of example i. */
 static bm_status spread(bm_dev_examples *x, size_t i, bm_comm *comm)
 {
     bool mine = x->seen[i] != NULL;

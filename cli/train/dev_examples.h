@@ -32,7 +32,7 @@ typedef struct bm_dev_examples {
  * sees. It fails with BM_ERR_MEMORY. */
 bm_observer bm_dev_examples_choose(bm_dev_examples *x, const bm_dataset *data);
 
-/* *Collective*. Rank 0 collects what all ranks have seen, and hands it to t.
+/* Collective. Rank 0 collects what all ranks have seen, and hands it to t.
  * Fails with BM_ERR_MEMORY, or as the communication does. */
 BM_CHECKED bm_status bm_dev_examples_tell(bm_dev_examples *x, bm_comm *comm,
                                           bm_telemetry *t);

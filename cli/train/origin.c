@@ -65,8 +65,8 @@ static bm_status no_epoch(const char *run, long epoch, const char *list)
         run, bm_count_noun(epoch, "epoch").text, list);
 }
 
-/* The oldest checkpoint with so many epochs done, which is nearest to the end of
- * that epoch; -1: the newest of all. */
+/* The oldest checkpoint with `epoch` epochs done, which is nearest to the end
+ * of that epoch; -1: the newest of all. */
 static bm_status find_checkpoint(bm_origin *o, const char *run, long epoch)
 {
     int64_t blocks[MOST] = {0};
@@ -75,7 +75,7 @@ static bm_status find_checkpoint(bm_origin *o, const char *run, long epoch)
     bool found = false;
 
     snprintf(directory, sizeof directory, "%s/checkpoints", run);
-    n = bm_checkpoint_list(directory, blocks, MOST);
+    BM_TRY(bm_checkpoint_list(directory, blocks, MOST, &n));
     for (size_t i = 0; i < n && !(found && epoch < 0); i++) {
         double epochs = 0, done = 0;
         size_t at = strlen(list);
@@ -211,14 +211,15 @@ void bm_origin_describe(const bm_origin *o,
     say(self, text);
     if (x->output[0] != '\0') {
         snprintf(text, sizeof text,
-                 "of layer %s the rows of %zu of %s are taken, %zu begin anew",
+                 "of layer %s the rows of %zu of %s are taken, %zu are "
+                 "initialised randomly",
                  x->output, x->symbols_common,
                  bm_count_noun((long long)x->symbols, "symbol").text,
                  x->symbols - x->symbols_common);
         say(self, text);
     }
     if (x->n_anew > 0) {
-        snprintf(text, sizeof text, "layers that begin anew: %s", x->anew);
+        snprintf(text, sizeof text, "layers initialised randomly: %s", x->anew);
         say(self, text);
     }
 }

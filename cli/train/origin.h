@@ -30,7 +30,8 @@ BM_CHECKED bm_status bm_origin_open(bm_origin *o, const bm_train_settings *set,
                                     const char *newest, bm_recogniser *net,
                                     bm_dataset *data);
 
-/* What was taken, and what begins anew: calls say() for each line. */
+/* Calls say() for each line about what was copied and what is initialised
+ * randomly. */
 void bm_origin_describe(const bm_origin *o,
                         void (*say)(void *self, const char *text), void *self);
 

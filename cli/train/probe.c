@@ -26,7 +26,7 @@ static int longest_first(const void *a, const void *b)
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* Sequences of a mini-batch in which the longest one has so many frames. */
+/* Sequences of a mini-batch in which the longest one has `frames` frames. */
 static size_t fit(const bm_plan_settings *s, int32_t frames)
 {
     if (s->frames == 0)

@@ -31,8 +31,8 @@ BM_CHECKED bm_status bm_probe_choose(bm_probe *p, const bm_plan_settings *plan,
                                      const char *name);
 
 /* Computes the gradient of such a mini-batch of zeros, which overwrites
- * params->g and nothing else. Fails with BM_ERR_MEMORY, which the message names
- * sequence and remedy of, or as the backend does. */
+ * params->g and nothing else. Fails with BM_ERR_MEMORY, naming the sequence and
+ * the remedy, or as the backend does. */
 BM_CHECKED bm_status bm_probe_run(bm_probe *p, bm_model *model);
 
 void bm_probe_free(bm_probe *p);

@@ -1,5 +1,6 @@
 #include "cli/train/run.h"
 
+#include "cli/report/journal_events.h"
 #include "core/file.h"
 #include "core/file_lock.h"
 #include "core/words.h"
@@ -7,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,8 +89,8 @@ static void warn_of_change(const bm_config *now, const char *section,
         bm_schedule_spans_run(&schedule))
         bm_log(BM_WARNING,
                "train.epochs was %s, now %s: the learning rate jumps to the "
-               "%s of the new length; train anew for the model of a run "
-               "that had this length from the start",
+               "%s of the new length; train from scratch for the model of a "
+               "run that had this length from the start",
                strcmp(was, "0") == 0 ? "not set" : was,
                strcmp(is, "0") == 0 ? "not set" : is, schedule.kind);
 }
@@ -188,19 +190,79 @@ static int count_events(const char *path, const char *kind)
     return n;
 }
 
-/* Whether the run has no block yet, so that other settings lose nothing. */
-static bool is_fresh(const bm_run *run)
+static bool has_model(const bm_run *run)
+{
+    return exists(run->model_path) || exists(run->best_path) ||
+           exists(run->ema_path);
+}
+
+/* *fresh: the run has no block yet, so that other settings lose nothing. */
+static bm_status look_for_work(const bm_run *run, bool *fresh)
 {
     bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
+    size_t n = 0;
 
-    return !exists(run->config_path) ||
-           (bm_run_list(run, any, BM_CHECKPOINT_PATHS) == 0 &&
-            count_events(run->journal_path, "block") == 0);
+    BM_TRY(bm_run_list(run, any, BM_CHECKPOINT_PATHS, &n));
+    *fresh = !exists(run->config_path) ||
+             (n == 0 && !has_model(run) &&
+              count_events(run->journal_path, "block") == 0 &&
+              count_events(run->journal_path, "checkpoint") == 0);
+    return BM_OK;
+}
+
+static void take_block(void *self, const char *kind, json_t *event)
+{
+    double *block = self;
+
+    if (strcmp(kind, "checkpoint") == 0)
+        *block = fmax(*block, bm_event_number(event, "block"));
+}
+
+/* A run that had checkpoints and has none would be trained from the start, and
+ * its models overwritten. Without checkpoints in the journal the job was killed
+ * before the first one, and starts again; where a journal with its blocks is
+ * missing, a model tells that it was not. */
+static bm_status check_presence(const bm_run *run)
+{
+    bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
+    size_t n = 0;
+    double block = -1;
+
+    BM_TRY(bm_run_list(run, any, BM_CHECKPOINT_PATHS, &n));
+    if (n > 0)
+        return BM_OK;
+    if (bm_journal_events(run->directory, take_block, &block) == BM_OK &&
+        block >= 0)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "the journal has checkpoints up to block %.0f, but %s "
+                       "has none: restore or mount them, or give another --out "
+                       "to start anew",
+                       block, run->checkpoints);
+    if (has_model(run) && count_events(run->journal_path, "block") == 0)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s has a model, but %s has no checkpoints: restore or "
+                       "mount them, or give another --out to start anew",
+                       run->directory, run->checkpoints);
+    return BM_OK;
+}
+
+/* Fails unless a run that has been opened or is to be opened can be resumed
+ * with these settings; *fresh as above. */
+static bm_status check_resumable(const bm_run *run, const bm_config *config,
+                                 bool *fresh)
+{
+    BM_TRY(look_for_work(run, fresh));
+    if (*fresh)
+        return BM_OK;
+    BM_TRY(compare_run(run, config));
+    return check_presence(run);
 }
 
 /* The folder above must be there: without it the disk is not mounted. */
 static bm_status open_copy(const char *directory, int *lock)
 {
+    size_t n = 0;
+
     if (mkdir(directory, 0777) != 0 && errno == ENOENT)
         return BM_FAIL(BM_ERR_CREATE,
                        "train.checkpoint_copies: %s: the folder that it would "
@@ -208,6 +270,7 @@ static bm_status open_copy(const char *directory, int *lock)
                        "folder",
                        directory);
     BM_TRY(bm_file_make_directory(directory));
+    BM_TRY(bm_checkpoint_list(directory, NULL, 0, &n));
     return bm_file_lock(lock, directory, "run.lock");
 }
 
@@ -224,9 +287,26 @@ static void warn_of_one_disk(const bm_run *run, const char *copy)
                copy, run->directory);
 }
 
+/* RUN/checkpoints, by whatever path, is no copy of itself. */
+static bm_status check_copies(const bm_run *run)
+{
+    struct stat own, copy;
+
+    for (int i = 0; i < run->n_copies; i++)
+        if (stat(run->checkpoints, &own) == 0 &&
+            stat(run->copies[i], &copy) == 0 && own.st_dev == copy.st_dev &&
+            own.st_ino == copy.st_ino)
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "train.checkpoint_copies: %s is %s, the run's own "
+                           "folder; give folders on other disks",
+                           run->copies[i], run->checkpoints);
+    return BM_OK;
+}
+
 /* A folder that a resumed run cannot use is dropped. */
 static bm_status open_copies(bm_run *run)
 {
+    BM_TRY(check_copies(run));
     for (int i = 0; i < run->n_copies; i++) {
         bm_status status = open_copy(run->copies[i], &run->copy_locks[i]);
 
@@ -279,9 +359,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     BM_TRY(join_attempt(run));
     bm_fence_join(run->directory, run->own);
     BM_TRY(bm_fence_check());
-    run->fresh = is_fresh(run);
-    if (!run->fresh)
-        BM_TRY(compare_run(run, config));
+    BM_TRY(check_resumable(run, config, &run->fresh));
     BM_TRY(bm_file_make_directory(run->checkpoints));
     BM_TRY(open_copies(run));
     BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
@@ -369,7 +447,7 @@ bm_status bm_run_check(const char *directory, const bm_config *config)
     if (!exists(directory))
         return BM_OK;
     BM_TRY(check_ownership(&run));
-    return is_fresh(&run) ? BM_OK : compare_run(&run, config);
+    return check_resumable(&run, config, &run.fresh);
 }
 
 /* ---- checkpoints --------------------------------------------------------- */
@@ -388,20 +466,31 @@ static int newest_first(const void *left, const void *right)
     return a->place - b->place;
 }
 
-size_t bm_run_list(const bm_run *run, bm_run_checkpoint *out, size_t room)
+/* open_copy has listed the copies that are in use. */
+bm_status bm_run_list(const bm_run *run, bm_run_checkpoint *out, size_t room,
+                      size_t *n)
 {
-    size_t n = 0, places = (size_t)run->n_copies + 1, most = room / places;
+    size_t places = (size_t)run->n_copies + 1, most = room / places;
     int64_t *blocks = calloc(most + 1, sizeof *blocks);
+    bm_status status = BM_OK;
 
-    for (int p = 0; blocks != NULL && p < (int)places; p++) {
-        size_t k = bm_checkpoint_list(place_of(run, p), blocks, most);
+    *n = 0;
+    if (blocks == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to list checkpoints");
+    for (int p = 0; status == BM_OK && p < (int)places; p++) {
+        size_t k = 0;
 
-        for (size_t i = 0; i < k; i++)
-            out[n++] = (bm_run_checkpoint){blocks[i], p};
+        status = bm_checkpoint_list(place_of(run, p), blocks, most, &k);
+        if (status != BM_OK && p > 0) {
+            status = BM_OK;
+            k = 0;
+        }
+        for (size_t i = 0; status == BM_OK && i < k; i++)
+            out[(*n)++] = (bm_run_checkpoint){blocks[i], p};
     }
     free(blocks);
-    qsort(out, n, sizeof *out, newest_first);
-    return n;
+    qsort(out, *n, sizeof *out, newest_first);
+    return status;
 }
 
 void bm_run_checkpoint_path(const bm_run *run, bm_run_checkpoint which,
@@ -420,7 +509,7 @@ static bm_status find_newest(const char *directory, const bm_config *config,
 
     path[0] = '\0';
     BM_TRY(name_files(&run, directory, config));
-    n = bm_run_list(&run, list, MOST);
+    BM_TRY(bm_run_list(&run, list, MOST, &n));
     for (size_t i = 0; i < n; i++) {
         bm_st_file *f = NULL;
 
@@ -469,19 +558,24 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
     return BM_OK;
 }
 
+/* A folder with config.ini is a run, also if its journal is lost; a file of that
+ * name may be of someone's own. */
 bool bm_run_of(const char *config, char *directory, size_t room)
 {
     static const char name[] = "config.ini";
     size_t n = strlen(config);
-    char journal[2200];
+    bool file =
+        strcmp(config, name) == 0 || bm_ends_with(config, "/config.ini");
+    char path[2200];
 
     snprintf(directory, room, "%s", config);
-    if (strcmp(config, name) == 0)
+    if (file && n == strlen(name))
         snprintf(directory, room, ".");
-    else if (n < room && bm_ends_with(config, "/config.ini"))
+    else if (file && n < room)
         directory[n - sizeof name] = '\0';
-    snprintf(journal, sizeof journal, "%s/journal.jsonl", directory);
-    return exists(journal);
+    snprintf(path, sizeof path, "%s/%s", directory,
+             file ? "journal.jsonl" : name);
+    return exists(path);
 }
 
 bm_status bm_run_begin(const bm_run *run, bm_comm *comm,

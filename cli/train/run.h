@@ -26,7 +26,7 @@ typedef struct bm_run {
 } bm_run;
 
 /*
- * *Collective*; rank 0 does the work. Creates the directory, or opens an
+ * Collective; rank 0 does the work. Creates the directory, or opens an
  * existing run to resume it; bm_run_begin follows. job.device and job.precision
  * must be resolved, not `auto`. Fails with BM_ERR_CREATE if the directory cannot be created, is in
  * use by another job or holds files but no run; with BM_ERR_CONFIG if the run
@@ -40,7 +40,7 @@ BM_CHECKED bm_status bm_run_open(bm_run *run, const char *directory,
                                  bm_comm *comm, const bm_config *config);
 void bm_run_close(bm_run *run);
 
-/* *Collective*. Rank 0 writes config.ini, by which the directory becomes this
+/* Collective. Rank 0 writes config.ini, by which the directory becomes this
  * run's: call it when nothing else can be refused. Fails as bm_file_write. */
 BM_CHECKED bm_status bm_run_begin(const bm_run *run, bm_comm *comm,
                                   const bm_config *config);
@@ -63,14 +63,16 @@ typedef struct bm_run_checkpoint {
     int place;
 } bm_run_checkpoint;
 
-/* Those of an open run that are listed, newest first, and of equal ones that in
- * RUN first; returns how many, at most room. */
-size_t bm_run_list(const bm_run *run, bm_run_checkpoint *out, size_t room);
+/* Those of an open run, newest first, and of equal ones that in RUN first; *n:
+ * how many, at most room. Fails as bm_checkpoint_list if those in RUN cannot be
+ * listed; a folder of copies that cannot is skipped. */
+BM_CHECKED bm_status bm_run_list(const bm_run *run, bm_run_checkpoint *out,
+                                 size_t room, size_t *n);
 /* out [room] <- its file. */
 void bm_run_checkpoint_path(const bm_run *run, bm_run_checkpoint which,
                             char *out, size_t room);
 
-/* *Collective*; comm NULL: this process alone. path [room], equal on all ranks,
+/* Collective; comm NULL: this process alone. path [room], equal on all ranks,
  * <- the newest checkpoint of the run whose header can be read, of the copies
  * that `config` names too; "": there is none. */
 BM_CHECKED bm_status bm_run_newest(const char *directory,

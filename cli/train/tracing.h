@@ -18,7 +18,7 @@ typedef struct bm_tracing {
 void bm_tracing_open(bm_tracing *t, const char *text);
 
 /*
- * *Collective*. Call it before each block; `block` is the number of blocks done
+ * Collective. Call it before each block; `block` is the number of blocks done
  * in the run. The files are directory/trace/rank-<r>.json; those of an earlier
  * attempt are replaced at the first traced block of this one. If a file cannot
  * be written, a warning is logged and training continues. Fails only if the

@@ -10,6 +10,7 @@
 #include "cli/train/training.h"
 #include "cli/verbs.h"
 #include "core/span.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static bm_status evaluate_epoch(bm_training *t)
     return BM_OK;
 }
 
-/* *Collective*. Between two epochs: tells the telemetry the global model, which
+/* Collective. Between two epochs: tells the telemetry the global model, which
  * t->host has already if it is `copied`. */
 static bm_status tell_model(bm_training *t, bool copied)
 {
@@ -165,7 +166,7 @@ typedef struct news {
     int best;  /* the model is the best on data.dev so far */
 } news;
 
-/* *Collective*. Ends a checkpoint that all ranks have written. */
+/* Collective. Ends a checkpoint that all ranks have written. */
 static bm_status meet(bm_training *t, news *out)
 {
     bool pending = bm_saver_pending(t->saver);
@@ -242,7 +243,7 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
     return BM_OK;
 }
 
-/* *Collective*. Copies the model to the host; rank 0 writes it to `path` unless
+/* Collective. Copies the model to the host; rank 0 writes it to `path` unless
  * that is NULL. */
 static bm_status write_model(bm_training *t, global_model *model,
                              const char *path)
@@ -266,7 +267,7 @@ static bm_status write_models(bm_training *t)
     return write_model(t, bm_trainer_global, t->run->model_path);
 }
 
-/* *Collective*. Calls write(), and again some seconds later while the disk is
+/* Collective. Calls write(), and again some seconds later while the disk is
  * full. */
 static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
 {
@@ -296,10 +297,10 @@ static bm_status write_results(bm_training *t)
     models = try_to(t, write_models);
     if (bm_disk_failed(models))
         return BM_FAIL(models,
-                       "%s; free space and run the same command again: it "
-                       "resumes after block %lld of %lld",
-                       bm_last_message(), (long long)t->saved,
-                       (long long)t->blocks);
+                       "%s; %s and run the same command again: it resumes "
+                       "after block %lld of %lld",
+                       bm_last_message(), bm_training_remedy(models),
+                       (long long)t->saved, (long long)t->blocks);
     BM_TRY(models);
     if (checkpoint != BM_OK)
         return BM_FAIL(checkpoint,
@@ -321,6 +322,34 @@ static bm_status finish(bm_training *t)
     return BM_OK;
 }
 
+/* Blocks done of the epoch that is under way. */
+static int64_t blocks_within(const bm_training *t)
+{
+    bm_position at = bm_trainer_position(t->trainer);
+
+    return at.block % bm_reader_blocks_of(t->reader, at.epoch);
+}
+
+/* A model of fewer epochs cannot be had any more. */
+static bm_status check_epochs(const bm_training *t)
+{
+    int64_t more = blocks_within(t);
+
+    if (t->epochs > t->n_epochs)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "train.epochs = %ld, but %lld epochs are done; give "
+                       "another --out to train so few",
+                       t->n_epochs, (long long)t->epochs);
+    if (t->epochs == t->n_epochs && more > 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "train.epochs = %ld, but %s of epoch %lld %s done; give "
+                       "another --out to train so few",
+                       t->n_epochs,
+                       bm_count_noun((long long)more, "block").text,
+                       (long long)t->epochs + 1, more == 1 ? "is" : "are");
+    return BM_OK;
+}
+
 static bm_status work(bm_training *t)
 {
     bool stopped = false;
@@ -332,13 +361,7 @@ static bm_status work(bm_training *t)
     }
     if (t->origin.branches)
         BM_TRY(bm_training_branch(t));
-    if (t->epochs > t->n_epochs)
-        return bm_comm_agree(
-            t->comm,
-            BM_FAIL(BM_ERR_CONFIG,
-                    "train.epochs = %ld, but %lld epochs are done; give "
-                    "another --out to train so few",
-                    t->n_epochs, (long long)t->epochs));
+    BM_TRY(bm_comm_agree(t->comm, check_epochs(t)));
     if (over(t))
         log_over(t);
     BM_TRY(bm_run_begin(t->run, t->comm, t->config));
@@ -350,8 +373,7 @@ static bm_status work(bm_training *t)
         bm_model_print(t->net.model, stderr);
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
         BM_TRY(bm_training_save(t, false));
-    if (bm_trainer_position(t->trainer).block % bm_reader_blocks(t->reader) ==
-        0)
+    if (blocks_within(t) == 0)
         BM_TRY(tell_model(t, false));
     bm_report_begin(t);
     BM_TRY(train_blocks(t, &stopped));
@@ -481,7 +503,7 @@ static const bm_flag flags[] = {
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {"from", "RUN[@EPOCH]",
      "start from the model and the states of another run, at its newest "
-     "checkpoint or after so many epochs",
+     "checkpoint or after EPOCH epochs",
      0, false},
     {"until", "EPOCH",
      "stop after this epoch; the same command without it goes on", 0, false},

@@ -87,7 +87,7 @@ void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST]);
  * cannot be read or do not fit the network, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
 
-/* *Collective*. Opens reader, trainer and evaluators; t->run must be open. */
+/* Collective. Opens reader, trainer and evaluators; t->run must be open. */
 BM_CHECKED bm_status bm_training_start(bm_training *t);
 
 /* Frees everything that open and start made; accepts a partly opened *t. */
@@ -97,35 +97,40 @@ void bm_training_close(bm_training *t);
 bm_checkpoint bm_training_describe(bm_training *t);
 
 /*
- * *Collective*. Writes a checkpoint of this block to RUN and the folders of
+ * Collective. Writes a checkpoint of this block to RUN and the folders of
  * copies, verifies it, and removes those that train.keep and its like do not
  * keep. Waits for the one before. behind: training goes on once the states are
  * copied, and bm_training_saved ends it; else it is ended here.
  */
 BM_CHECKED bm_status bm_training_save(bm_training *t, bool behind);
 
-/* *Collective*. Ends the checkpoint that is being written, if there is one:
+/* Collective. Ends the checkpoint that is being written, if there is one:
  * waits for it and reports it. A full or failing disk is no failure: it is
  * logged, and t->unsaved is the status, until a later call succeeds. */
 BM_CHECKED bm_status bm_training_saved(bm_training *t);
 
-/* *Collective*. As bm_training_save, for the last checkpoint of this job: fails
+/* Collective. As bm_training_save, for the last checkpoint of this job: fails
  * with t->unsaved, and says which blocks are lost. */
 BM_CHECKED bm_status bm_training_save_last(bm_training *t);
+
+/* What the user can do about a bm_disk_failed() status before the same command
+ * is run again. */
+const char *bm_training_remedy(bm_status status);
 
 /* Whether train.keep_every asks for a checkpoint of this block, the last one of
  * an epoch. */
 bool bm_training_keeps(const bm_training *t);
 
-/* *Collective*. Takes the states of the run that t->origin is of, where they
+/* Collective. Takes the states of the run that t->origin is of, where they
  * fit, and logs which do. Fails as bm_checkpoint_take and the exchange do. */
 BM_CHECKED bm_status bm_training_branch(bm_training *t);
 
-/* *Collective*. Loads the newest intact checkpoint, of RUN or of a folder of
+/* Collective. Loads the newest intact checkpoint, of RUN or of a folder of
  * copies, logs a warning for every newer one, and which blocks are trained
  * again; without checkpoints training begins at the start. Fails with
  * BM_ERR_FORMAT if there are checkpoints but none can be used, with
- * BM_ERR_CONFIG if it belongs to other data. */
+ * BM_ERR_MISSING, BM_ERR_CREATE or BM_ERR_IO if one of them could not be read,
+ * with BM_ERR_CONFIG if it belongs to other data. */
 BM_CHECKED bm_status bm_training_resume(bm_training *t);
 
 /* Reads t->best from the header of the file, on rank 0, so that file and state
@@ -141,7 +146,7 @@ void bm_training_best_offer(bm_training *t, const char *data,
                             const bm_evaluation *e);
 
 /* Events of the journal, lines of the log and the progress bar. Only rank 0
- * writes; others may call them. The first one is *collective*, and fails as
+ * writes; others may call them. The first one is collective, and fails as
  * bm_own_place_gather. */
 BM_CHECKED bm_status bm_report_start(const bm_training *t);
 void bm_report_begin(bm_training *t); /* of the first block */

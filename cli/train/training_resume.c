@@ -7,6 +7,7 @@
 #include "cli/train/training.h"
 #include "core/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void restore(bm_training *t, const bm_checkpoint *c)
@@ -44,7 +45,7 @@ static void remark_dev(const bm_training *t, const char *path)
         bm_log(BM_WARNING,
                "data.dev: %s has changed since %s: it had %s, now %s; errors "
                "from before and from now on cannot be compared, and the best "
-               "model is chosen anew",
+               "model is chosen again",
                t->set->data.dev, path, then, t->dev_about);
     bm_st_free(f);
 }
@@ -81,10 +82,10 @@ static void log_repeated(const bm_training *t)
         p.done <= p.from)
         return;
     bm_log(BM_NOTE,
-           "%s after block %.0f, %.3g s of training, %s done again: no "
-           "checkpoint has them",
+           "repeating %s after block %.0f (%.3g s of training) that no "
+           "checkpoint contains",
            bm_count_noun((long long)(p.done - p.from), "block").text, p.from,
-           p.seconds, p.done - p.from > 1 ? "are" : "is");
+           p.seconds);
 }
 
 /* ---- loading ------------------------------------------------------------- */
@@ -105,7 +106,7 @@ static bm_status check_settings(const bm_training *t, const char *path)
     return status;
 }
 
-/* *Collective*. Fills the states from one checkpoint; t is unchanged if it
+/* Collective. Fills the states from one checkpoint; t is unchanged if it
  * fails. */
 static bm_status load(bm_training *t, bm_run_checkpoint which, const char *path,
                       bm_checkpoint *c)
@@ -131,16 +132,68 @@ static bm_status resume_from(bm_training *t, const bm_checkpoint *c,
                                          c->numbers[BM_NUMBER_RHO]});
 }
 
-/* Rank 0 lists the checkpoints, as other hosts may see an older state of the
- * directory. */
-bm_status bm_training_resume(bm_training *t)
+/* Whether a file with this failure may be whole: it could not be read. */
+static bool is_unread(bm_status status)
 {
-    enum { MOST = 1024 };
-    bm_run_checkpoint list[MOST] = {{0}};
-    size_t n = bm_run_list(t->run, list, MOST);
+    return status == BM_ERR_MISSING || status == BM_ERR_CREATE ||
+           status == BM_ERR_IO;
+}
 
-    BM_TRY(bm_comm_broadcast_bytes(t->comm, &n, sizeof n, 0));
-    BM_TRY(bm_comm_broadcast_bytes(t->comm, list, sizeof list, 0));
+/* None of the n checkpoints in the list can be loaded. unread: why the first of
+ * those could not be read that are perhaps whole, with message `why`; BM_OK:
+ * there are none of these. */
+static bm_status none_loaded(const bm_training *t,
+                             const bm_run_checkpoint *list, size_t n,
+                             bm_status unread, const char *why)
+{
+    bool own = false;
+
+    for (size_t i = 0; i < n; i++)
+        own = own || list[i].place == 0;
+    if (unread != BM_OK)
+        return BM_FAIL(unread,
+                       "%s: none of the %zu checkpoints can be loaded, and "
+                       "some cannot be read (%s); make them readable and run "
+                       "the same command again",
+                       t->run->checkpoints, n, why);
+    if (t->run->fresh && !own)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "train.checkpoint_copies: a folder has checkpoints that "
+                       "are of no use to this run; give it folders of its own: "
+                       "%s",
+                       bm_last_message());
+    if (t->run->fresh)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has checkpoints that are of no use to this run; "
+                       "give another --out: %s",
+                       t->run->checkpoints, bm_last_message());
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: none of the %zu checkpoints can be loaded; give "
+                   "another --out to train from the start",
+                   t->run->checkpoints, n);
+}
+
+/* On rank 0: a warning for a checkpoint that was not loaded. */
+static void log_skipped(const bm_training *t, const bm_run_checkpoint *list,
+                        size_t i, size_t n, const char *path)
+{
+    bool copy = i + 1 < n && list[i + 1].blocks == list[i].blocks;
+
+    if (bm_training_first(t))
+        bm_log(BM_WARNING, "skipped checkpoint %s%s: %s", path,
+               i + 1 == n ? ""
+               : copy     ? ", trying its copy"
+                          : ", trying an older one",
+               bm_last_message());
+}
+
+/* Collective. */
+static bm_status load_newest(bm_training *t, const bm_run_checkpoint *list,
+                             size_t n)
+{
+    bm_status unread = BM_OK;
+    char why[1024] = "";
+
     for (size_t i = 0; i < n; i++) {
         bm_checkpoint c = {0};
         char path[2200];
@@ -152,25 +205,32 @@ bm_status bm_training_resume(bm_training *t)
             return status;
         if (status == BM_OK)
             return resume_from(t, &c, path);
-        if (bm_training_first(t))
-            bm_log(BM_WARNING, "skipped checkpoint %s, trying %s: %s", path,
-                   i + 1 < n && list[i + 1].blocks == list[i].blocks
-                       ? "its copy"
-                       : "an older one",
-                   bm_last_message());
+        if (is_unread(status) && unread == BM_OK) {
+            unread = status;
+            snprintf(why, sizeof why, "%s", bm_last_message());
+        }
+        log_skipped(t, list, i, n, path);
     }
-    if (n == 0)
-        return BM_OK;
-    if (t->run->fresh)
-        return bm_comm_agree(
-            t->comm,
-            BM_FAIL(BM_ERR_FORMAT,
-                    "train.checkpoint_copies: a folder has checkpoints that "
-                    "are of no use to this run; give it folders of its own: %s",
-                    bm_last_message()));
-    return bm_comm_agree(
-        t->comm, BM_FAIL(BM_ERR_FORMAT,
-                         "%s: none of the %zu checkpoints can be loaded; give "
-                         "another --out to train from the start",
-                         t->run->checkpoints, n));
+    return bm_comm_agree(t->comm, none_loaded(t, list, n, unread, why));
+}
+
+/* Rank 0 lists the checkpoints, as other hosts may see an older state of the
+ * directory. Without any, the last job was killed before the first one. */
+bm_status bm_training_resume(bm_training *t)
+{
+    enum { MOST = 1024 };
+    bm_run_checkpoint list[MOST] = {{0}};
+    size_t n = 0;
+    bm_status status = BM_OK;
+
+    if (bm_training_first(t))
+        status = bm_run_list(t->run, list, MOST, &n);
+    BM_TRY(bm_comm_agree(t->comm, status));
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, &n, sizeof n, 0));
+    BM_TRY(bm_comm_broadcast_bytes(t->comm, list, sizeof list, 0));
+    if (n > 0)
+        return load_newest(t, list, n);
+    if (bm_training_first(t))
+        log_repeated(t);
+    return BM_OK;
 }

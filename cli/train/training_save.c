@@ -8,10 +8,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- what is kept -------------------------------------------------------- */
 
-/* Blocks that are done after so many epochs. */
+/* Blocks that are done after `epochs` epochs. */
 static int64_t blocks_after(const bm_training *t, int64_t epochs)
 {
     int64_t n = 0;
@@ -46,7 +48,7 @@ static bm_status retain(const bm_training *t, bm_retention *stay, int64_t **out)
     }
     if (set->keep_best && t->best.epoch > 0)
         blocks[at++] = blocks_after(t, t->best.epoch);
-    *stay = (bm_retention){(size_t)set->keep, blocks, (size_t)at};
+    *stay = (bm_retention){t->blocks, (size_t)set->keep, blocks, (size_t)at};
     *out = blocks;
     return BM_OK;
 }
@@ -60,7 +62,7 @@ static void path_of(const bm_training *t, int place, char *out, size_t room)
                            room);
 }
 
-/* *Collective*. */
+/* Collective. */
 static bm_status start(bm_training *t, const bm_retention *stay, bool behind)
 {
     enum { OWN = 3 };
@@ -80,7 +82,15 @@ static bm_status start(bm_training *t, const bm_retention *stay, bool behind)
     return bm_saver_start(t->saver, paths, &c, stay, behind);
 }
 
-/* *Collective*. */
+/* On rank 0: a folder that someone has removed is made again, but not in place
+ * of a disk that is gone with the whole run. If that fails, so will writing. */
+static void make_folder(const bm_training *t)
+{
+    if (bm_training_first(t) && access(t->run->config_path, F_OK) == 0)
+        (void)mkdir(t->run->checkpoints, 0777);
+}
+
+/* Collective. */
 static bm_status begin(bm_training *t, bool behind)
 {
     bm_span span = bm_span_begin("checkpoint");
@@ -89,6 +99,7 @@ static bm_status begin(bm_training *t, bool behind)
     bm_status status = BM_OK;
 
     t->saving = t->blocks;
+    make_folder(t);
     status = bm_comm_agree(t->comm, retain(t, &stay, &blocks));
     if (status == BM_OK)
         status = start(t, &stay, behind);
@@ -130,7 +141,7 @@ static void report(bm_training *t, const bm_saver_report *r)
                      {0}});
 }
 
-/* *Collective*. Ends the checkpoint under way; a failing disk is a failure. */
+/* Collective. Ends the checkpoint under way; a failing disk is a failure. */
 static bm_status finish(bm_training *t)
 {
     bm_span span = bm_span_begin("checkpoint");
@@ -186,6 +197,13 @@ bm_status bm_training_save(bm_training *t, bool behind)
     return behind ? BM_OK : bm_training_saved(t);
 }
 
+const char *bm_training_remedy(bm_status status)
+{
+    return status == BM_ERR_CREATE
+               ? "make sure that its folder is there and can be written to"
+               : "free space, or see to the disk,";
+}
+
 bm_status bm_training_save_last(bm_training *t)
 {
     bm_status status = BM_OK;
@@ -199,6 +217,7 @@ bm_status bm_training_save_last(bm_training *t)
     return BM_FAIL(
         status,
         "%s; no checkpoint has the blocks after block %lld, of %lld: "
-        "free space and run the same command again",
-        bm_last_message(), (long long)t->saved, (long long)t->blocks);
+        "%s and run the same command again",
+        bm_last_message(), (long long)t->saved, (long long)t->blocks,
+        bm_training_remedy(status));
 }

@@ -144,9 +144,9 @@ static void log_branching(const branching *b)
     if (b->taken[0] != '\0')
         bm_log(BM_NOTE, "taken over from that run: %s", b->taken);
     if (b->anew[0] != '\0')
-        bm_log(BM_NOTE, "beginning anew: %s", b->anew);
+        bm_log(BM_NOTE, "reset: %s", b->anew);
     if (b->unused[0] != '\0')
-        bm_log(BM_NOTE, "of no use to the new settings: %s", b->unused);
+        bm_log(BM_NOTE, "not used by the new settings: %s", b->unused);
 }
 
 /* This rank's states. *rates: those that the learning rate is part of. */

@@ -138,7 +138,7 @@ static void sum_up(const bm_tuning *t, bm_finalist *f, double *squares)
         }
 }
 
-/* One whose seeds do not all have a value comes behind those that have. Of equal
+/* One whose seeds do not all have a value comes after those that have. Of equal
  * ones the given configuration is the best. */
 static int by_value(const void *a, const void *b)
 {

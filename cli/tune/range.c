@@ -89,10 +89,9 @@ static bm_status set_range(bm_axis *a, const char *text, const bm_option *o,
     bool bounded = o->min != 0 || o->max != 0;
 
     if (!is_number(o))
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%s: the setting is no number; give its values, as "
-                       "a,b",
-                       text);
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "%s: the setting is not a number; give its values, as a,b", text);
     if (bounded && (a->low < o->min || a->high > o->max))
         return BM_FAIL(BM_ERR_CONFIG, "%s is not within [%g, %g]", text, o->min,
                        o->max);

@@ -12,7 +12,7 @@ enum {
     NEIGHBOURS = 200,    /* points around the best one, likewise */
     MOST_MODELLED = 300, /* results that the model takes */
     MOST_PENDING = 100,  /* and running jobs */
-    UNMODELLED = 4,      /* every so many-th point comes from the sequence */
+    UNMODELLED = 4,      /* each fourth point comes from the sequence */
 };
 
 typedef struct trial {
@@ -156,8 +156,8 @@ static double median(double *y, size_t n)
     return y[n / 2];
 }
 
-/* What is bad, or failed, counts as the median: how bad it was would only hide
- * the differences between good ones. y [n] */
+/* Limits scores to the median, failures included: large ones would hide the
+ * differences between good trials. y [n] */
 static void level(double *y, size_t n)
 {
     double sorted[MOST_MODELLED], middle = 0;

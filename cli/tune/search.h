@@ -50,8 +50,8 @@ typedef struct bm_search_settings {
 
 /* How bad a point may be. The search becomes lenient after many refusals. */
 typedef enum bm_leniency {
-    BM_STRICT,   /* nothing about it is unwise */
-    BM_AS_GIVEN, /* what is unwise is so at the given point too */
+    BM_STRICT,   /* no warnings */
+    BM_AS_GIVEN, /* no warnings that the given point does not have */
     BM_ANY,      /* it can be trained */
     BM_LENIENCIES,
 } bm_leniency;

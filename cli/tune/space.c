@@ -134,7 +134,7 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
         add_filter(s, set, r);
 }
 
-/* The nearest place of a value on an axis; the middle if it is no number. */
+/* The nearest place of a value on an axis; the middle if it is not a number. */
 static double nearest(const bm_axis *a, double value)
 {
     int best = 0;

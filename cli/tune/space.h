@@ -13,7 +13,7 @@
  *     block.workers       all, or a quarter of them in the first epoch
  *     train.rate, sgd.local_state
  *
- * of which a strategy has those that count with it.
+ * of which a strategy has those that apply to it.
  */
 #ifndef BM_CLI_TUNE_SPACE_H
 #define BM_CLI_TUNE_SPACE_H

@@ -201,8 +201,8 @@ static void log_result(work *w, const bm_tune_result *r)
         more);
 }
 
-/* A configuration that fails as it was given, or trial after trial, is the
- * user's to mend. */
+/* Fails if the given configuration fails, or several trials in a row: the user
+ * must correct it. */
 static bm_status check_failure(work *w, const bm_tune_result *r)
 {
     if (strcmp(r->state, "failed") != 0) {
@@ -211,13 +211,13 @@ static bm_status check_failure(work *w, const bm_tune_result *r)
     }
     w->failures++;
     if (r->job.trial == 0 || w->failures >= MOST_FAILURES)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%s: %s; mend it and run the same command again, with "
-                       "another --out",
-                       r->job.trial == 0 ? "the configuration as it was given "
-                                           "cannot be trained"
-                                         : "three trials in a row failed",
-                       r->reason);
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "%s: %s; correct it and run the same command with a new --out",
+            r->job.trial == 0 ? "the configuration as it was given "
+                                "cannot be trained"
+                              : "three trials in a row failed",
+            r->reason);
     return BM_OK;
 }
 

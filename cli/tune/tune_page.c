@@ -333,8 +333,8 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
             f,
             "The search was for the least time to %g %% errors on %s: epochs "
             "as the runs needed them, seconds of an epoch from the model of "
-            "bmuf scale. Where a trial had not come to the target, the figures "
-            "show its time so far, as many times as it had too many errors.",
+            "bmuf scale. For a trial that has not reached the target, the "
+            "figures show its time so far multiplied by errors / target.",
             t->set.target, t->set.network);
     list_finalists(t, list, n, f);
     bm_report_page_section_end(f);

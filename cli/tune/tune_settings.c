@@ -16,11 +16,12 @@ const bm_option bm_tune_options[] = {
     {"trials", BM_INT, offsetof(bm_tune_settings, trials), "0", 0, 1e6, NULL,
      "budget: number of trials; 0: tune.epochs decides"},
     {"rungs", BM_INT, offsetof(bm_tune_settings, rungs), "3", 1,
-     BM_SEARCH_RUNGS, NULL, "stages of a trial, each with more epochs"},
+     BM_SEARCH_RUNGS, NULL,
+     "stages of successive halving, each with more epochs"},
     {"reduction", BM_INT, offsetof(bm_tune_settings, reduction), "3", 2, 10,
      NULL,
-     "one of so many trials goes on to the next rung, which has so many times "
-     "the epochs"},
+     "r: one of r trials goes on to the next rung, which has r times the "
+     "epochs"},
     {"ahead", BM_INT, offsetof(bm_tune_settings, ahead), "4", 1, 1000, NULL,
      "trials that are decided before the first of them has ended; the most "
      "that run side by side"},

@@ -133,9 +133,9 @@ void bm_trial_name(bm_tune_job job, char out[32]);
 
 /* ---- cluster.c ----------------------------------------------------------- */
 
-/* Fills cluster_s, target_s and score of a result with tune.target. Until the
- * target is reached, the score is the time so far, as many times as there are
- * too many errors. Fails as bm_load_run and bm_network_read. */
+/* Fills cluster_s, target_s and score of a result with tune.target. Before the
+ * target is reached, the score is the log of the time so far times (errors /
+ * target). Fails as bm_load_run and bm_network_read. */
 BM_CHECKED bm_status bm_trial_time(const bm_tuning *t,
                                    const bm_run_summary *run,
                                    bm_tune_result *r);

@@ -17,7 +17,7 @@
  *
  * A transfer is cut into segments: while one is added, the next one travels.
  *
- * Slices are cut into lanes, which go through the dimensions one behind the
+ * Slices are cut into lanes, which go through the dimensions one after the
  * other, so that rings of all dimensions run at the same time:
  *
  *     dimension 1   lane 0   lane 1   lane 2

@@ -134,7 +134,7 @@ static range frames_under(const job *j, size_t i, size_t b)
     return between(from, to < frames ? to : frames);
 }
 
-/* Row i of dw; behind the last one, db. */
+/* Row i of dw; after the last one, db. */
 static void learn_row(const job *j, size_t i)
 {
     size_t D = j->c->width, stride = j->c->time.stride;

@@ -1,6 +1,6 @@
 /*
  * cpu_norm.c - batch normalisation, channels last, with the activation and the
- * windows behind it.
+ * windows after it.
  *
  * A few frames at a time are normalised, activated and pooled in the L1 cache;
  * only y and the position of each window's maximum are stored. The backward

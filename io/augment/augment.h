@@ -49,7 +49,8 @@ typedef struct bm_augmented {
     size_t n_labels;
 } bm_augmented;
 
-/* Whether so many frames suit the network and these labels. fits NULL: always. */
+/* Whether this number of frames suits the network and these labels. fits NULL:
+ * always. */
 typedef struct bm_fit {
     bool (*fits)(const void *self, size_t frames, const int32_t *labels,
                  size_t n_labels);

@@ -10,7 +10,7 @@
 
 const bm_option bm_augment_options[] = {
     {ROW(share, BM_FLOAT), "1", 0, 1, NULL,
-     "fraction of the sequences that are changed, drawn anew in each epoch"},
+     "fraction of the sequences that are changed, drawn again in each epoch"},
     {ROW(reverb, BM_TEXT), "no", 0, 0, "no made FOLDER",
      "rooms for recordings: made ones, or impulse responses of a folder; the "
      "shards must keep samples (shard.samples)"},
@@ -123,7 +123,7 @@ bool bm_augment_any(const bm_augment_settings *s)
             s->cutouts > 0);
 }
 
-/* A factor at *text; moves behind it. */
+/* A factor at *text; moves past it. */
 static bool read_factor(const char **text, bm_speeds *s)
 {
     char *end = NULL;

@@ -1,6 +1,6 @@
 /*
  * augment_settings.h - the settings of [augment]: how the features of training
- * sequences are changed, anew in each epoch.
+ * sequences are changed, differently in each epoch.
  */
 #ifndef BM_IO_AUGMENT_AUGMENT_SETTINGS_H
 #define BM_IO_AUGMENT_AUGMENT_SETTINGS_H

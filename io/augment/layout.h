@@ -16,7 +16,7 @@ typedef enum bm_frame_kind {
 } bm_frame_kind;
 
 /* Feature d of a frame is in column d / stride, with stride = bands + extra: band
- * d % stride, or a feature without neighbours behind the bands. */
+ * d % stride, or a feature without neighbours after the bands. */
 typedef struct bm_layout {
     bm_frame_kind kind;
     size_t features; /* D = columns * stride */

@@ -21,11 +21,6 @@ void bm_time_map_warp(bm_time_map *m, bm_rng *rng, size_t reach)
     m->knee_out = (double)to;
 }
 
-bool bm_time_map_is_identity(const bm_time_map *m)
-{
-    return m->n_in == m->n_out && m->knee_in == m->knee_out;
-}
-
 /* y <- a + f (b - a) */
 static void mix(const float *a, const float *b, float f, size_t n, float *y)
 {

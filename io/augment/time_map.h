@@ -25,8 +25,6 @@ bm_time_map bm_time_map_make(size_t n_in, size_t n_out);
  * less than two strips for each of them by less than half of it. */
 void bm_time_map_warp(bm_time_map *m, bm_rng *rng, size_t reach);
 
-bool bm_time_map_is_identity(const bm_time_map *m);
-
 /* The place in the input, in [0, n_in], of a place in the output, in
  * [0, n_out]. Step i is from i to i + 1. */
 static inline double bm_time_map_at(const bm_time_map *m, double place)

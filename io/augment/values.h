@@ -27,7 +27,7 @@ void bm_values_change(const bm_augment_settings *s, const bm_layout *l,
                       const bm_moments *m, uint64_t key, float *x,
                       size_t frames, float *add);
 
-/* Dilates (amount > 0) or erodes (< 0) by so many pixels; work [frames, D]. */
+/* Dilates (amount > 0) or erodes (< 0) by |amount| pixels; work [frames, D]. */
 void bm_strokes_change(const bm_layout *l, double amount, float *x,
                        size_t frames, float *work);
 

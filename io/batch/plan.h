@@ -41,7 +41,7 @@ typedef struct bm_plan_settings {
                        decides; both 0: bm_plan_sized */
     bm_order order;
     long buckets; /* in random and Laplace order, a share is sorted by length in
-                     runs of so many mini-batches; in random order the
+                     runs of this number of mini-batches; in random order the
                      mini-batches are then shuffled */
     int workers;  /* that the default size of a mini-batch is for; 0: one */
     long
@@ -54,8 +54,8 @@ typedef struct bm_plan_settings {
     bm_series actives; /* as sizes; both together are a bm_series */
 } bm_plan_settings;
 
-/* Defaults are the same for up to so many workers. With N, more than these,
- * mini-batches and blocks have as many times fewer sequences:
+/* Defaults are the same for up to this number of workers. With N, more than
+ * these, mini-batches and blocks have as many times fewer sequences:
  * docs/decisions/25-many-workers.md. */
 enum { BM_FEW_WORKERS = 4 };
 
@@ -73,9 +73,9 @@ bm_series bm_plan_changes(const bm_plan_settings *s);
 
 /*
  * *out: the size of a block in frames, all workers together, before blocks are
- * made equal. If the size is set in steps, it is so many mini-batches per
- * worker times their mean size: s->sequences times the mean length, or the mean
- * of random shares of that size that are cut by frames.
+ * made equal. If the size is set in steps, it is that number of mini-batches
+ * per worker times their mean size: s->sequences times the mean length, or the
+ * mean of random shares of that size that are cut by frames.
  */
 BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
                                           const bm_dataset *d, int workers,

@@ -18,7 +18,7 @@ typedef struct bm_sample {
 
 /* A place in the share: the numbers before it. */
 typedef struct bm_place {
-    size_t sequences, frames, labels; /* at most so many, if stretched */
+    size_t sequences, frames, labels; /* the most, if stretched */
 } bm_place;
 
 /* Starts as {0}, is reused from block to block, free with bm_share_free. All

@@ -15,9 +15,9 @@
 
 typedef struct bm_cepstra bm_cepstra;
 
-/* The first n >= 1 of so many bands. Fails with BM_ERR_CONFIG if there are less
- * than n bands, or with BM_ERR_MEMORY. Free with bm_cepstra_free; NULL is a
- * no-op. */
+/* The first n >= 1 cepstra of this number of bands. Fails with BM_ERR_CONFIG if
+ * there are less than n bands, or with BM_ERR_MEMORY. Free with
+ * bm_cepstra_free; NULL is a no-op. */
 BM_CHECKED bm_status bm_cepstra_new(bm_cepstra **out, size_t bands, size_t n);
 void bm_cepstra_free(bm_cepstra *c);
 

@@ -35,7 +35,7 @@ typedef struct bm_fbank_settings {
 BM_CHECKED bm_status bm_fbank_new(bm_fbank **out, const bm_fbank_settings *s);
 void bm_fbank_free(bm_fbank *f);
 
-/* The number of frames of so many samples; 0 for too few. */
+/* The number of frames that `samples` give; 0 for too few. */
 size_t bm_fbank_frames(const bm_fbank *f, size_t samples);
 
 size_t bm_fbank_shift(const bm_fbank *f); /* samples between frames */

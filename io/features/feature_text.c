@@ -300,7 +300,7 @@ static bool is_compared(const char *key)
     return true;
 }
 
-/* A value as a setting has it, "yes"; "": it is none. */
+/* A value as a setting has it, "yes"; "": not a value of a setting. */
 static void write_setting(const json_t *value, char *out, size_t room)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));

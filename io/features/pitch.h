@@ -4,7 +4,7 @@
  * speech recognition", ICASSP 2014):
  *
  *     the signal at 4 kHz, low-passed at 1 kHz; of frame t the window w of N
- *     samples and the 82 behind it, less the window's mean;
+ *     samples and the 82 after it, less the window's mean;
  *     nccf(t, l) = <w, w_l> / sqrt(|w|^2 |w_l|^2 + b), w_l: l samples later,
  *         b = 7000 (N mean square of the signal)^2 for the path, 0 for voicing,
  *         interpolated at the lags L_s = 1.005^s / 400 s, up to 1/50 s;

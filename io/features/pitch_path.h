@@ -24,7 +24,7 @@ BM_CHECKED bm_status bm_pitch_path_new(bm_pitch_path **out, size_t states,
                                        double penalty);
 void bm_pitch_path_free(bm_pitch_path *p);
 
-/* Makes room for so many frames. Fails with BM_ERR_MEMORY. */
+/* Makes room for this number of frames. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_pitch_path_start(bm_pitch_path *p, size_t frames);
 
 /* Takes the costs [states] of the next frame. Time and memory are linear in the

@@ -153,7 +153,7 @@ static void add_dither(const bm_recording_settings *s, const char *id, float *x,
         bm_dither(x, n, s->dither, rng.key);
 }
 
-/* The columns behind the bands. */
+/* The columns after the bands. */
 static bm_status add_pitch(bm_recording_bank *b, const float *x, size_t n,
                            bm_frames *y)
 {

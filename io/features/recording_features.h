@@ -32,7 +32,7 @@ BM_CHECKED bm_status bm_recording_bank_new(bm_recording_bank **out,
                                            bm_recording_settings *s);
 void bm_recording_bank_free(bm_recording_bank *b);
 
-/* The number of frames of so many samples; 0 for too few. */
+/* The number of frames that `samples` give; 0 for too few. */
 size_t bm_recording_bank_frames(const bm_recording_bank *b, size_t samples);
 
 size_t bm_recording_columns(const bm_recording_settings *s); /* of a frame */

@@ -183,10 +183,11 @@ static bm_status open_copies(bm_importer *i)
     if (i->copies.count == 0)
         return BM_OK;
     if (a->base.classes != NULL && i->copies.speed[0] != '\0')
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "copies.speed does not go with --targets, whose classes "
-                       "have the times of the recordings; use [augment] speed "
-                       "in training");
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "copies.speed cannot be combined with --targets, whose classes "
+            "have the times of the recordings; use [augment] speed "
+            "in training");
     BM_TRY(bm_manifest_copy(a->base.manifest, (size_t)i->copies.count));
     return bm_copies_open(&a->copies, &i->copies, &source);
 }

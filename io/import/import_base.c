@@ -395,7 +395,7 @@ static bm_status use_piece(walk *w, bm_piece *p)
     return w->take(w->self, &item);
 }
 
-/* The rows behind `row`, up to the next one of rank 0. */
+/* The rows after `row`, up to the next one of rank 0. */
 static bm_status use_others(walk *w, size_t row)
 {
     const bm_import_base *b = w->i->self;
@@ -430,7 +430,7 @@ static bm_status take_piece(void *self, void *done)
     return status;
 }
 
-/* *Collective*. From row `first` on. */
+/* Collective. From row `first` on. */
 static bm_status walk_rows(walk *w, size_t first)
 {
     const bm_import_base *b = w->i->self;
@@ -474,7 +474,7 @@ bm_status bm_import_skip(bm_importer *i, const char *const *ids, size_t n,
     if (found < n)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s does not have '%.100s', or not in the order of the "
-                       "shards that are there; --force packs anew",
+                       "shards that are there; pack again with --force",
                        bm_manifest_path(b->manifest), ids[found]);
     b->first_row = k;
     *left_out = k - n;
@@ -565,7 +565,7 @@ bm_status bm_import_refine(bm_importer *i, const bm_chain_settings *s,
                                                : BM_OK;
 }
 
-/* *Collective*. The first pass, whose sums rank 0 makes in the order of the
+/* Collective. The first pass, whose sums rank 0 makes in the order of the
  * rows, for all ranks. */
 static bm_status learn(bm_importer *i)
 {

@@ -61,8 +61,8 @@ static bm_status features_look(bm_importer *i, const bm_manifest_row *row,
     return BM_OK;
 }
 
-/* Means and scales of so many features would not fit into a shard. Of a number
- * of 17 digits the description has at least 20 bytes. */
+/* Fails if means and scales of this number of features do not fit into a shard.
+ * Of a number of 17 digits the description has at least 20 bytes. */
 static bm_status check_dim(const bm_importer *i, const bm_chain_settings *s,
                            size_t dim)
 {

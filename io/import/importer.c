@@ -27,7 +27,7 @@ static const bm_importer_ops *find(const char *name)
     return NULL;
 }
 
-/* *Collective*. The status of all ranks. What rank 0 can open and another rank
+/* Collective. The status of all ranks. What rank 0 can open and another rank
  * cannot, that one's host does not see. */
 static bm_status agree(bm_comm *comm, bm_status status)
 {

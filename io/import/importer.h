@@ -19,7 +19,7 @@
     X(features, "manifest of features; one line per sequence")                 \
     X(idx, "images in MNIST's format, with a class for each; see --labels")    \
     X(unipen, "file of UNIPEN, or a folder of them; one segment per sequence") \
-    X(returnn, "HDF5 file of RETURNN; more may follow behind the options")
+    X(returnn, "HDF5 file of RETURNN; more may follow after the options")
 
 typedef struct bm_importer bm_importer;
 
@@ -74,7 +74,7 @@ typedef struct bm_importer_ops {
     /* Called once, with settings filled in. Sets i->self. After a failure close
      * is called. */
     bm_status (*open)(bm_importer *i, const bm_import_source *source);
-    /* *Collective*. Called next: what takes a pass through all sequences. NULL:
+    /* Collective. Called next: what takes a pass through all sequences. NULL:
      * nothing does. */
     bm_status (*complete)(bm_importer *i);
     /* Frees i->self, which may be NULL. */
@@ -86,14 +86,14 @@ typedef struct bm_importer_ops {
     /* The next sequence. At the end item->id is NULL, and the next call starts
      * again. */
     bm_status (*next)(bm_importer *i, bm_item *item);
-    /* *Collective*. Calls take(self, item) on rank 0 with all sequences in
+    /* Collective. Calls take(self, item) on rank 0 with all sequences in
      * order, which are read by source.threads of each rank. A failure of `take`
      * ends it. NULL: `next` does it, and ranks cannot share the work. */
     bm_status (*each)(bm_importer *i, bm_import_take *take, void *self);
-    /* On rank 0: `each` begins behind the sequences with these n ids, which are
-     * in order, and go to take(self, item) without x and classes; *left_out: how
-     * many others are between them. Fails with BM_ERR_FORMAT if they are not
-     * there, and as `take`. NULL: it cannot. */
+    /* On rank 0: makes `each` begin after the sequences with these n ids, which
+     * are in order, and go to take(self, item) without x and classes; *left_out
+     * <- number of others between them. Fails with BM_ERR_FORMAT if they are
+     * not there, and as `take`. NULL: the importer cannot resume. */
     bm_status (*skip)(bm_importer *i, const char *const *ids, size_t n,
                       bm_import_take *take, void *self, size_t *left_out);
     /* The number of sequences, with those that have a problem. */
@@ -118,7 +118,7 @@ struct bm_importer {
     void *self;
 };
 
-/* *Collective*, if the source has a comm: then all ranks must see the same files
+/* Collective, if the source has a comm: then all ranks must see the same files
  * by the same paths. Opens a source with the importer called `name`. config: may
  * be NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
  * setting, BM_ERR_FORMAT for the manifest or if no file can be read,
@@ -130,7 +130,7 @@ BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_import_source *source);
 void bm_importer_close(bm_importer *i);
 
-/* *Collective*. Calls take(self, item) with all sequences, in order, on rank 0;
+/* Collective. Calls take(self, item) with all sequences, in order, on rank 0;
  * the other ranks only read. Fails as reading or `take` does, on rank 0 alone:
  * the others must be ended. */
 BM_CHECKED bm_status bm_importer_each(bm_importer *i, bm_import_take *take,

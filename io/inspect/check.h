@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Called now and then: so many bytes of all shards were read. */
+/* Called now and then: `done` of all `bytes` in the shards were read. */
 typedef void bm_check_watch(uint64_t done, uint64_t bytes);
 
 /*

@@ -303,8 +303,9 @@ static bm_status read_rest(const job *j, rest *out)
     BM_TRY(read_small(j, "position", BM_I64, 2, at));
     for (int i = 0; i < 2; i++)
         if (at[i] < 0 || (double)at[i] > MOST)
-            return BM_FAIL(BM_ERR_FORMAT, "%s: the position %lld is no count",
-                           j->path, (long long)at[i]);
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s: the position %lld is not a count", j->path,
+                           (long long)at[i]);
     out->position = (bm_position){at[0], at[1]};
     return bm_checkpoint_numbers(j->f, j->path, out->numbers);
 }

@@ -95,17 +95,24 @@ BM_CHECKED bm_status bm_checkpoint_take(bm_st_file *f, const bm_state *s,
 void bm_checkpoint_path(const char *directory, int64_t blocks, char *out,
                         size_t room);
 /* blocks [room]: the numbers of the newest checkpoints of a directory, largest
- * first. Returns how many; 0 if the directory cannot be read. */
-size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room);
+ * first; *n: how many. A directory that does not exist has none. Fails with
+ * BM_ERR_MISSING if it may not be read or is none, with BM_ERR_IO if its disk
+ * fails. */
+BM_CHECKED bm_status bm_checkpoint_list(const char *directory, int64_t *blocks,
+                                        size_t room, size_t *n);
 /* Which checkpoints stay. */
 typedef struct bm_retention {
-    size_t newest;         /* so many, at least one */
+    int64_t last;          /* the block just written, and all above it: those
+                              were skipped when the run was resumed */
+    size_t newest;         /* number of the newest ones up to `last`, which is
+                              one of them */
     const int64_t *blocks; /* [n]: and these, in any order; borrowed */
     size_t n;
 } bm_retention;
 
 /* Removes all other checkpoints, and temporary files of interrupted saves. A
- * file that cannot be removed is logged as a warning. */
+ * file that cannot be removed is logged as a warning; a directory that cannot
+ * be read is left as it is. */
 void bm_checkpoint_prune(const char *directory, const bm_retention *stay);
 
 #endif

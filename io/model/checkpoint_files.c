@@ -58,18 +58,54 @@ static size_t insert(int64_t *list, size_t n, size_t room, int64_t x)
     return n;
 }
 
-size_t bm_checkpoint_list(const char *directory, int64_t *blocks, size_t room)
+static bm_status cannot_list(const char *directory, int error)
+{
+    bool refused = error == EACCES || error == EPERM || error == ENOTDIR ||
+                   error == ELOOP || error == ENAMETOOLONG;
+
+    return BM_FAIL(refused ? BM_ERR_MISSING : BM_ERR_IO,
+                   "%s: the checkpoints in it cannot be listed: %s", directory,
+                   strerror(error));
+}
+
+/* ENOTDIR: a file is in the place of a folder above it, or in its own. */
+static bool is_absent(const char *directory, int error)
+{
+    bool absent =
+        error == ENOENT || (error == ENOTDIR && access(directory, F_OK) != 0);
+
+    errno = error;
+    return absent;
+}
+
+/* The newest ones with numbers of at most `last`; otherwise as
+ * bm_checkpoint_list. */
+static bm_status list_up_to(const char *directory, int64_t last,
+                            int64_t *blocks, size_t room, size_t *n)
 {
     DIR *files = opendir(directory);
     const struct dirent *file = NULL;
-    size_t n = 0;
+    int error = 0;
 
-    while (files != NULL && (file = readdir(files)) != NULL)
-        if (number_of(file->d_name) >= 0)
-            n = insert(blocks, n, room, number_of(file->d_name));
-    if (files != NULL)
-        closedir(files);
-    return n;
+    *n = 0;
+    if (files == NULL)
+        return is_absent(directory, errno) ? BM_OK
+                                           : cannot_list(directory, errno);
+    for (errno = 0; (file = readdir(files)) != NULL; errno = 0) {
+        int64_t x = number_of(file->d_name);
+
+        if (x >= 0 && x <= last)
+            *n = insert(blocks, *n, room, x);
+    }
+    error = errno;
+    closedir(files);
+    return error == 0 ? BM_OK : cannot_list(directory, error);
+}
+
+bm_status bm_checkpoint_list(const char *directory, int64_t *blocks,
+                             size_t room, size_t *n)
+{
+    return list_up_to(directory, INT64_MAX, blocks, room, n);
 }
 
 static void discard(const char *directory, const char *name)
@@ -82,13 +118,14 @@ static void discard(const char *directory, const char *name)
 }
 
 /* The number of the oldest checkpoint to keep. */
-static int64_t oldest_kept(const char *directory, size_t keep)
+static int64_t oldest_kept(const char *directory, const bm_retention *stay)
 {
+    size_t keep = stay->newest > 0 ? stay->newest : 1, n = 0;
     int64_t *list = calloc(keep, sizeof *list), oldest = 0;
 
-    if (list == NULL)
-        return 0; /* all are kept */
-    if (bm_checkpoint_list(directory, list, keep) == keep)
+    /* without memory or a list all are kept */
+    if (list != NULL &&
+        list_up_to(directory, stay->last, list, keep, &n) == BM_OK && n == keep)
         oldest = list[keep - 1];
     free(list);
     return oldest;
@@ -105,8 +142,7 @@ static bool is_kept(const bm_retention *stay, int64_t oldest, int64_t blocks)
 
 void bm_checkpoint_prune(const char *directory, const bm_retention *stay)
 {
-    int64_t oldest =
-        oldest_kept(directory, stay->newest > 0 ? stay->newest : 1);
+    int64_t oldest = oldest_kept(directory, stay);
     DIR *files = opendir(directory);
     const struct dirent *file = NULL;
 

@@ -22,7 +22,7 @@ struct bm_saver {
     bm_checkpoint c;
     bm_state *states; /* [c.n_states] */
     bm_text *texts;
-    float *copies; /* [n_copies] of all states, one behind the other */
+    float *copies; /* [n_copies] of all states, one after the other */
     size_t n_copies;
     bm_retention stay;
     int64_t *blocks; /* of stay */
@@ -92,7 +92,8 @@ static bm_status describe(bm_saver *s, const char *const *paths,
         return BM_FAIL(BM_ERR_MEMORY, "no memory to describe a checkpoint");
     s->c.states = s->states;
     s->c.texts = s->texts;
-    s->stay = (bm_retention){stay->newest, s->blocks, stay->n};
+    s->stay = *stay;
+    s->stay.blocks = s->blocks;
     s->report = (bm_saver_report){0};
     return BM_OK;
 }
@@ -139,7 +140,7 @@ static bm_status copy_states(bm_saver *s)
     return BM_OK;
 }
 
-/* *Collective*. Starts the thread at the first checkpoint. */
+/* Collective. Starts the thread at the first checkpoint. */
 static bm_status start_thread(bm_saver *s)
 {
     bm_status status = BM_OK;

@@ -21,11 +21,11 @@ typedef struct bm_saver bm_saver;
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_saver_open(bm_saver **out, bm_comm *comm);
 
-/* *Collective*. Waits for a checkpoint that is under way. NULL: no-op. */
+/* Collective. Waits for a checkpoint that is under way. NULL: no-op. */
 void bm_saver_close(bm_saver *s);
 
 /*
- * *Collective*, with none under way. Begins to write a checkpoint to the paths
+ * Collective, with none under way. Begins to write a checkpoint to the paths
  * and, once it is complete, to prune their directories as `stay` says. paths,
  * stay and its blocks are copied; the texts of *c, and its params, must stay as
  * they are until bm_saver_wait. behind: returns when the states are copied, and
@@ -51,7 +51,7 @@ typedef struct bm_saver_report {
     double write_s; /* from then until the files were complete */
 } bm_saver_report;
 
-/* *Collective*, with one under way. Waits for it. Fails as bm_checkpoint_save
+/* Collective, with one under way. Waits for it. Fails as bm_checkpoint_save
  * does, with the same code on all ranks; *out is set all the same. */
 BM_CHECKED bm_status bm_saver_wait(bm_saver *s, bm_saver_report *out);
 

@@ -155,7 +155,7 @@ static bm_status room_for(bm_npz *z, size_t size)
     return BM_OK;
 }
 
-/* Sets *data to room for an array of `size` bytes behind the header. */
+/* Sets *data to room for an array of `size` bytes after the header. */
 static bm_status begin(bm_npz *z, const char *name, size_t size, char **data)
 {
     size_t length = strlen(name) + sizeof ".npy";

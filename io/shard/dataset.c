@@ -104,7 +104,7 @@ static bm_status open_shards(bm_dataset *d)
     if (f.n == 0 && is_directory(d))
         BM_TRY(check_complete(d, &f));
     if (f.n == 1 && !is_directory(d))
-        return BM_FAIL(f.status, "%s", f.text + 1); /* behind the line break */
+        return BM_FAIL(f.status, "%s", f.text + 1); /* after the line break */
     if (f.n > 0)
         return BM_FAIL(f.status, "%s: %s in %s%s:%s", d->directory,
                        bm_count_noun((long long)f.n, "problem").text,

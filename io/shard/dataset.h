@@ -61,9 +61,9 @@ BM_CHECKED bm_status bm_dataset_normalise(bm_dataset *d, const bm_cmvn *norm);
  * as bm_shard_read_waveform does. */
 BM_CHECKED bm_status bm_dataset_read_waveform(bm_dataset *d, int64_t sequence,
                                               bm_waveform *out);
-/* Units are from now on parts of those in the shards: each ends with the sequence
- * that reaches so many frames. A part is read with the whole of it, which is kept
- * until another one is read. Fails with BM_ERR_MEMORY. */
+/* Units are from now on parts of those in the shards: each ends with the
+ * sequence that reaches `frames` frames. A part is read with the whole of it,
+ * which is kept until another one is read. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_dataset_cut(bm_dataset *d, int64_t frames);
 /* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,

@@ -55,8 +55,8 @@ typedef struct bm_sequences {
     bool packed; /* set by the caller: keep x as stored, do not convert */
 } bm_sequences;
 
-/* Makes room for so many of each and keeps the contents. Sets `features`. Fails
- * with BM_ERR_MEMORY. */
+/* Makes room for these numbers of each and keeps the contents. Sets `features`.
+ * Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_sequences_reserve(bm_sequences *s, size_t n,
                                           size_t frames, size_t labels,
                                           size_t features);
@@ -183,7 +183,7 @@ BM_CHECKED bm_status bm_shard_writer_open(bm_shard_writer **out,
                                           const bm_shard_settings *settings,
                                           const bm_shard_meta *meta);
 
-/* The same behind shards of an earlier writer with the same arguments: at this
+/* The same after shards of an earlier writer with the same arguments: at this
  * place, which follows them. A shard that is there already is replaced once the
  * new one is complete; of the earlier ones closing removes none. */
 BM_CHECKED bm_status bm_shard_writer_resume(bm_shard_writer **out,

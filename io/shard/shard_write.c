@@ -59,7 +59,7 @@ static bm_status check_meta(const bm_shard_settings *settings,
             BM_ERR_CONFIG,
             "the description of the features has %zu bytes, and shards hold "
             "%d; with the means of features.normalise = global it is too long "
-            "for so many features: take features.normalise = utterance",
+            "for this number of features: use features.normalise = utterance",
             strlen(meta->features_text), BM_LONGEST_FEATURES_TEXT);
     BM_ASSERT(meta->features > 0 && settings->unit_frames > 0);
     return BM_OK;

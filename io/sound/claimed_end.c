@@ -25,8 +25,8 @@ static int64_t end_at(int64_t begin, int64_t size)
 
 /* ---- NIST SPHERE --------------------------------------------------------- */
 
-/* Reads the header to text [MOST_HEADER + 1]: lines "name -i 16000", behind two
- * of which the second has its size. Returns that; 0: it is none. */
+/* Reads the header to text [MOST_HEADER + 1]: lines "name -i 16000", after two
+ * of which the second has its size. Returns that; 0: it is not NIST SPHERE. */
 static int64_t sphere_header(bm_sound_bytes *b, char *text)
 {
     static const char mark[] = "NIST_1A";
@@ -44,7 +44,7 @@ static int64_t sphere_header(bm_sound_bytes *b, char *text)
     return size;
 }
 
-/* The value of a field, behind its type; NULL: there is none. */
+/* The value of a field, after its type; NULL: there is none. */
 static const char *sphere_field(const char *text, const char *name)
 {
     size_t n = strlen(name);

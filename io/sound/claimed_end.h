@@ -1,5 +1,5 @@
-/* claimed_end.h - where the samples of a recording end by its header: NIST
- * SPHERE, AIFF, AU, RF64 and W64. */
+/* claimed_end.h - where the samples of a recording end, as its header says:
+ * NIST SPHERE, AIFF, AU, RF64 and W64. */
 #ifndef BM_IO_SOUND_CLAIMED_END_H
 #define BM_IO_SOUND_CLAIMED_END_H
 

@@ -42,7 +42,7 @@ static bool read_xing(const unsigned char *h, bm_mp3_head *out)
         return false;
     out->frames = four(h + 8);
     n += (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
-    /* LAME's: 21 bytes behind, 12 bits for each end */
+    /* LAME's: 21 bytes after, 12 bits for each end */
     out->spare = h[n + 21] << 4 | h[n + 22] >> 4;
     out->spare += (h[n + 22] & 15) << 8 | h[n + 23];
     return out->frames > 0;

@@ -18,7 +18,7 @@ bool bm_mp3_is(bm_sound_bytes *b);
 /* False if it is no MP3, or has no such header. */
 bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out);
 
-/* Does it end within a frame? A tag or other bytes behind the last frame are no
+/* Does it end within a frame? A tag or other bytes after the last frame are no
  * frame; false if the sizes of its frames are not in their headers (free
  * format). */
 bool bm_mp3_ends_in_frame(bm_sound_bytes *b);

@@ -21,9 +21,9 @@ typedef struct bm_perturb_settings {
                   a twentieth of the time */
 } bm_perturb_settings;
 
-/* Lists the folders. Fails as bm_sound_folder_list does, with BM_ERR_FORMAT if an
- * impulse response is too long, or with BM_ERR_CONFIG if a range is none. Close with bm_perturb_close; NULL is a
- * no-op. */
+/* Lists the folders. Fails as bm_sound_folder_list does, with BM_ERR_FORMAT if
+ * an impulse response is too long, or with BM_ERR_CONFIG if a range is invalid.
+ * Close with bm_perturb_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_perturb_open(bm_perturb **out,
                                      const bm_perturb_settings *s);
 void bm_perturb_close(bm_perturb *p);

@@ -26,7 +26,7 @@ enum { CHUNK = 16384 }; /* floats read at once */
 typedef struct bm_sound_source {
     bm_sound_bytes bytes; /* must be first */
     bool endless;         /* its end may not be looked for */
-    int64_t mended;       /* where `size` replaces bytes; 0: nowhere */
+    int64_t repaired;     /* where `size` replaces bytes; 0: nowhere */
     unsigned char size[4];
     SNDFILE *file;
     SF_INFO info;
@@ -70,8 +70,8 @@ static sf_count_t fetch(void *to, sf_count_t n, void *self)
     int64_t from = f->bytes.at;
     size_t got = n > 0 ? bm_sound_bytes_read(self, to, (size_t)n) : 0;
 
-    for (int64_t k = 0; f->mended > 0 && k < 4; k++) {
-        int64_t at = f->mended + k - from;
+    for (int64_t k = 0; f->repaired > 0 && k < 4; k++) {
+        int64_t at = f->repaired + k - from;
 
         if (at >= 0 && at < (int64_t)got)
             ((unsigned char *)to)[at] = f->size[k];
@@ -81,7 +81,7 @@ static sf_count_t fetch(void *to, sf_count_t n, void *self)
 
 /* Samples of size 0, of a program that writes to a pipe, are those up to the end.
  * A file without samples has the right size in its first header. */
-static void mend(source *f)
+static void repair(source *f)
 {
     bm_sound_bytes *b = &f->bytes;
     int64_t length = bm_sound_bytes_length(b), size = 0;
@@ -93,7 +93,7 @@ static void mend(source *f)
         bm_wav_size(head) == length || length - data.begin > UINT32_MAX)
         return;
     size = length - data.begin;
-    f->mended = data.begin - 4;
+    f->repaired = data.begin - 4;
     for (int k = 0; k < 4; k++)
         f->size[k] = (unsigned char)(size >> 8 * k);
 }
@@ -159,7 +159,7 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     if (bm_problem_is(problem))
         return BM_OK;
     f->endless = bm_mp3_is(&f->bytes);
-    mend(f);
+    repair(f);
     f->bytes.at = 0;
     file = sf_open_virtual(&calls, SFM_READ, &f->info, f);
     if (f->bytes.error != 0) {

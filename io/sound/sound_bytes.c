@@ -67,7 +67,7 @@ static int64_t chunk_size(const unsigned char head[8])
 bool bm_wav_data_find(bm_sound_bytes *b, bm_wav_data *out)
 {
     unsigned char head[8] = {0};
-    int64_t at = 12; /* behind "RIFF", its size, "WAVE" */
+    int64_t at = 12; /* after "RIFF", its size, "WAVE" */
 
     if (!bm_sound_bytes_get(b, 0, head, sizeof head) ||
         memcmp(head, "RIFF", 4) != 0)
@@ -96,7 +96,7 @@ int64_t bm_wav_size(const unsigned char head[8])
 
 /* ---- archives ------------------------------------------------------------ */
 
-/* Moves b to the file behind "AUDIO", the number of bytes of a length, and the
+/* Moves b to the file after "AUDIO", the number of bytes of a length, and the
  * length. False: there is none. */
 static bool skip_head(bm_sound_bytes *b, const unsigned char head[16])
 {

@@ -1,6 +1,6 @@
 /*
  * sound_bytes.h - the bytes of a recording: of a file, or of one recording in an
- * archive, "wav.ark:1234", as wav-copy of Kaldi (a WAV file behind each key) and
+ * archive, "wav.ark:1234", as wav-copy of Kaldi (a WAV file after each key) and
  * kaldiio (also "AUDIO", a length and a file of any format) write them.
  */
 #ifndef BM_IO_SOUND_SOUND_BYTES_H
@@ -43,7 +43,7 @@ typedef struct bm_wav_data {
     int64_t begin, size;
 } bm_wav_data;
 
-/* False: it is none, or ends before its samples. Moves b->at. */
+/* False: it is not a WAV file, or ends before its samples. Moves b->at. */
 bool bm_wav_data_find(bm_sound_bytes *b, bm_wav_data *out);
 
 /* Programs that write to a pipe put 0 or almost 2^31 or 2^32 for a size. */
@@ -52,8 +52,8 @@ static inline bool bm_wav_size_is_known(int64_t size)
     return size > 0 && size < 0x7ffff000;
 }
 
-/* The size of a WAV file by its first 8 bytes; 0: it is none, or that is not
- * known. */
+/* The size of a WAV file by its first 8 bytes; 0: it is not a WAV file, or the
+ * size is not known. */
 int64_t bm_wav_size(const unsigned char head[8]);
 
 #endif

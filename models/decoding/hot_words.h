@@ -4,7 +4,7 @@
  * the boost at once; if the word does not end as it should, that is taken back.
  *
  * Hot words begin and end where words do. The end of a word is label 0: it stands
- * between the words of a phrase, and is given to bm_hot_step behind each word.
+ * between the words of a phrase, and is given to bm_hot_step after each word.
  */
 #ifndef BM_MODELS_DECODING_HOT_WORDS_H
 #define BM_MODELS_DECODING_HOT_WORDS_H
@@ -28,7 +28,7 @@ BM_CHECKED bm_status bm_hot_new(bm_hot_words **out,
 void bm_hot_free(bm_hot_words *h);
 
 /* A state: 0 is that where a word begins. Adds to *score what the label, or the end
- * of a word, changes. Returns the state behind it. */
+ * of a word, changes. Returns the state after it. */
 uint32_t bm_hot_step(const bm_hot_words *h, uint32_t from, int32_t label,
                      double *score);
 

@@ -113,12 +113,12 @@ static bm_status check_units(const bm_language *l, size_t known)
         return BM_OK;
     if (2 * known < bm_vocab_size(l->vocab) - 1)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: %zu of its %zu words are no symbols of the "
+                       "%s: %zu of its %zu words are not symbols of the "
                        "network, such as \"%s\"; if it is a model of words, "
                        "give --lexicon FILE",
                        l->set.lm, others, words, other);
     bm_log(BM_WARNING,
-           "%s: %zu of its %zu words are no symbols of the network; if these "
+           "%s: %zu of its %zu words are not symbols of the network; if these "
            "are phones, give --lexicon FILE",
            l->set.lm, others, words);
     return BM_OK;
@@ -248,7 +248,7 @@ static bm_status spell(const bm_language *l, phrases *p, const char *text,
     return add_phrase(p, labels, 2 * n - 1, boost);
 }
 
-/* Adds all spellings of the words of a phrase behind labels [0, n), which has
+/* Adds all spellings of the words of a phrase after labels [0, n), which has
  * room for all. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static bm_status spell_words(const bm_language *l, phrases *p, const char *text,
@@ -302,13 +302,12 @@ static bm_status add_hot(const bm_language *l, phrases *p, const char *given)
     if (equals != NULL) {
         boost = strtod(equals + 1, &end);
         if (end == equals + 1 || *end != '\0')
-            BM_TRY_DONE(bad_phrase(p, given,
-                                   "behind = stands a number, as in "
-                                   "WORD=5"));
+            BM_TRY_DONE(bad_phrase(
+                p, given, "expected a number after '=', as in WORD=5"));
         *equals = '\0';
     }
     if (!(boost > 0) || !isfinite(boost))
-        BM_TRY_DONE(bad_phrase(p, given, "a boost is greater than 0"));
+        BM_TRY_DONE(bad_phrase(p, given, "the boost must be greater than 0"));
     if (l->lexicon != NULL && l->space < 0) {
         size_t longest = 0, n = 0;
 
@@ -543,7 +542,7 @@ size_t bm_language_ways(const bm_language *l, const bm_language_state *from,
         return 1;
     if (label == l->space)
         return from->place == 0
-                   ? 0 /* a space behind a space */
+                   ? 0 /* a space after a space */
                    : ways_to_end(l, from->place, allows_unknown(l));
     child = child_at(l, from->place, label);
     if (l->space >= 0)

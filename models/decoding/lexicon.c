@@ -297,7 +297,7 @@ static bm_status finish(speller *s, bm_lexicon **out, const char *path)
     return bm_lexicon_build(out, &s->list);
 }
 
-/* A line with a word and its symbols. at: behind the word. */
+/* A line with a word and its symbols. at: after the word. */
 static bm_status read_symbols(speller *s, const char *word, char *at)
 {
     int32_t *labels = malloc((strlen(at) + 1) * sizeof *labels);

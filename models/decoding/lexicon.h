@@ -41,7 +41,7 @@ typedef struct bm_lexicon_list {
 } bm_lexicon_list;
 
 /*
- * Reads a file with a word in each line, and, behind white space, the symbols of
+ * Reads a file with a word in each line, and, after white space, the symbols of
  * its spelling; without them it is spelled by its characters. Spellings with
  * symbols that the vocabulary lacks are left out with a warning. Close with
  * bm_lexicon_free; NULL is a no-op. Fails with BM_ERR_MISSING, BM_ERR_IO,

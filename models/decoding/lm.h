@@ -59,10 +59,10 @@ bool bm_lm_is_special(const bm_lm *lm, uint32_t word);
 /* The text of a word, borrowed. */
 const char *bm_lm_word(const bm_lm *lm, uint32_t word);
 
-/* The state behind <s>; without <s> in the model, behind nothing. */
+/* The state after <s>; without <s> in the model, after nothing. */
 void bm_lm_begin(const bm_lm *lm, bm_lm_state *out);
 
-/* Returns log10 p of a word behind others. *to <- the state behind the word; it
+/* Returns log10 p of a word after others. *to <- the state after the word; it
  * may not be *from. */
 double bm_lm_score(const bm_lm *lm, const bm_lm_state *from, uint32_t word,
                    bm_lm_state *to);

@@ -286,7 +286,7 @@ static bm_status check_first_line(const reader *r)
     return BM_OK;
 }
 
-/* \data\ and the numbers of n-grams; ends at the line behind them. */
+/* \data\ and the numbers of n-grams; ends at the line after them. */
 static bm_status read_data(reader *r)
 {
     int k = 0;
@@ -319,7 +319,7 @@ static bm_status read_data(reader *r)
         r->stated[r->out->order++] = n;
     }
     if (r->out->order == 0)
-        return fail(r, "no line such as ngram 1=1000 behind \\data\\");
+        return fail(r, "no line such as ngram 1=1000 after \\data\\");
     return BM_OK;
 }
 
@@ -329,10 +329,10 @@ static bm_status read_gram(reader *r, int k)
     bm_lm_gram g = {.words = {0}};
 
     if (!number(word, &g.p))
-        return fail(r,
-                    "a %d-gram begins with log10 of its probability, which "
-                    "\"%.60s\" is not",
-                    k, word != NULL ? word : "");
+        return fail(
+            r,
+            "expected log10 of the probability of a %d-gram, found \"%.60s\"",
+            k, word != NULL ? word : "");
     if (g.p > 0)
         return fail(r, "log10 of a probability is at most 0, not %g",
                     (double)g.p);
@@ -344,8 +344,7 @@ static bm_status read_gram(reader *r, int k)
     word = next_word(&at);
     if (word != NULL && !number(word, &g.backoff))
         return fail(r,
-                    "behind the %s stands a back-off weight, which \"%.60s\" "
-                    "is not",
+                    "expected a back-off weight after the %s, found \"%.60s\"",
                     k == 1 ? "word" : "words", word);
     if (next_word(&at) != NULL)
         return fail(r, "more than %d words and a back-off weight in a %d-gram",

@@ -13,12 +13,11 @@
 #include "models/decoding/lm.h"
 
 typedef struct bm_lm_header {
-    char magic[8];    /* "bmuf-lm\n" */
-    uint32_t one;     /* 1, which tells the order of bytes */
-    uint32_t version; /* 1 */
-    uint64_t bytes;   /* of the file */
-    uint64_t
-        checksum; /* XXH3 of all behind the header, with XXH3 of the header,
+    char magic[8];     /* "bmuf-lm\n" */
+    uint32_t one;      /* 1, which tells the order of bytes */
+    uint32_t version;  /* 1 */
+    uint64_t bytes;    /* of the file */
+    uint64_t checksum; /* XXH3 of all after the header, with XXH3 of the header,
                           whose checksum is 0, as seed */
     uint64_t counts[BM_LM_MOST]; /* of n-grams; [0]: of words */
     uint64_t text_bytes;         /* a multiple of 8 */
@@ -52,7 +51,7 @@ struct bm_lm {
 
 /* An n-gram of an ARPA file: its words, the last one first. */
 typedef struct bm_lm_gram {
-    uint32_t words[BM_LM_MOST]; /* zeros behind the n-gram's */
+    uint32_t words[BM_LM_MOST]; /* zeros after the n-gram's */
     float p, backoff;
 } bm_lm_gram;
 

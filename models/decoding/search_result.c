@@ -106,7 +106,7 @@ static bm_status add_final(bm_result *r, const final *f)
 static uint64_t hash_labels(const bm_decoder *d, uint32_t prefix)
 {
     uint64_t hash = 0;
-    bool gap = false; /* a space, with labels behind it */
+    bool gap = false; /* a space, with labels after it */
 
     for (uint32_t i = prefix; i != 0; i = d->prefixes[i].parent) {
         int32_t label = d->prefixes[i].label;
@@ -308,7 +308,7 @@ static void fill_empty(const bm_decoder *d, row *out)
     }
 }
 
-/* Makes room for the rows of n prefixes behind the empty one. */
+/* Makes room for the rows of n prefixes after the empty one. */
 static bm_status reserve_rows(bm_decoder *d, size_t n, size_t *longest)
 {
     bm_result *r = d->result;
@@ -459,7 +459,7 @@ static bm_status complete(bm_decoder *d, final *f)
 /* ---- confidences --------------------------------------------------------- */
 
 /* Frames in which the same word may be in another hypothesis: those between the
- * word before and the word behind. */
+ * word before and the word after. */
 typedef struct gap {
     int32_t after, before;
 } gap;

@@ -9,7 +9,7 @@
  *     c[t] = sum over w of a[t, w] v[w]              y = wo c + bo
  *
  * Frames lie as [T, B, H, d]: matrix b H + h of a batch of products begins d
- * numbers behind the one before it, and its rows are B D apart.
+ * numbers after the one before it, and its rows are B D apart.
  */
 #include "models/layers/layer.h"
 
@@ -45,9 +45,9 @@ static bm_status plan(bm_layer *l)
     BM_TRY(bm_layer_count(l, "heads", l->args, &l->heads));
     if (D % l->heads != 0 && !l->assumed)
         return bm_layer_fail(l,
-                             "%zu heads cannot share %zu features; their "
-                             "number must be a multiple of %zu",
-                             l->heads, D, l->heads);
+                             "%zu features are not divisible by %zu heads; "
+                             "use a number of heads that divides them",
+                             D, l->heads);
     l->n_out = D;
     l->most = BM_LAYER_ATTENDED;
     l->weights[0] = (bm_weight){

@@ -12,7 +12,7 @@
  *
  * Backward, the closing layer divides dy: the last branch has its part as dx,
  * and separators keep those of theirs. A separator gets the gradient of the
- * group's input through the branch behind it, adds it to what the opening layer
+ * group's input through the branch after it, adds it to what the opening layer
  * keeps, and passes on the part that it kept. `kept` is these gradients.
  */
 #include "models/layers/layer.h"
@@ -126,7 +126,7 @@ static bm_status plan_closing(bm_layer *l)
                 b->n_in / C, C, rows, channels_of(l, columns),
                 join ? "rows must be equal, set strides and paddings so"
                      : "they must be equal: give the input the same shape "
-                       "behind a |, as in residual( .. | "
+                       "after a |, as in residual( .. | "
                        "conv:64,1x1,stride:2x2 )");
         channels += join ? C : 0;
     }

@@ -11,7 +11,7 @@
  * 1/2) calls bm_clear_padding, whose cost is proportional to the padding.
  *
  * A frame may be a column of pixels, [height, channels]; the input has a single
- * channel. Layers that keep columns set `channels`; behind any other layer a
+ * channel. Layers that keep columns set `channels`; after any other layer a
  * frame is flat.
  *
  * Layers follow each other in one array, also where the network has branches:
@@ -60,7 +60,7 @@ typedef struct bm_weight {
     const char *name; /* "wx"; the segment is then "0.lstm.wx" */
     int rank;
     size_t dim[4];
-    size_t stacked; /* matrices, one behind the other; 0: one if rank > 1;
+    size_t stacked; /* matrices, one after the other; 0: one if rank > 1;
                        or BM_NO_MATRIX */
     bool statistic; /* estimated from the data instead of learned */
     float start;    /* initial value of a statistic */
@@ -138,8 +138,8 @@ typedef struct bm_layer_ops {
     /* Cost of the products. NULL: no products. */
     bm_flops (*flops)(const bm_layer *l, const bm_pass *p);
     /* Called by bm_net_fuse() once the layer is planned. Adds e to l->after and
-     * returns true if forward and backward can apply it behind what is there
-     * already; y and dy are then those behind e. NULL: returns false. */
+     * returns true if forward and backward can apply it after what is there
+     * already; y and dy are then those after e. NULL: returns false. */
     bool (*fuse)(bm_layer *l, const bm_epilogue *e);
     /* Queued. x [T, B, n_in] -> y [T', B, n_out]. */
     void (*forward)(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y);
@@ -155,7 +155,7 @@ struct bm_layer {
     bm_backend *be;     /* borrowed */
     size_t number;      /* among the layers that are BM_ALONE */
     char name[40];      /* "2.lstm": prefix of its segments' names */
-    char args[64];      /* "32,3x3": the text behind the colon */
+    char args[64];      /* "32,3x3": the text after the colon */
     bm_word word;       /* its place in the line */
     size_t n_in, n_out; /* features per frame */
     bool assumed;       /* n_in depends on the data, which is not known yet */
@@ -182,7 +182,7 @@ struct bm_layer {
     size_t n_distances;
     bm_epilogue does;  /* set by plan: the whole layer as an epilogue, or {0} */
     bm_epilogue after; /* set by fuse: what the layer applies to its output */
-    size_t fused;      /* set by bm_net_fuse: the layers behind it in `after` */
+    size_t fused;      /* set by bm_net_fuse: the layers after it in `after` */
     float *w, *g;      /* learned weights, their gradient: views of params */
     float *s, *gs;     /* statistics, their decrements: likewise */
     float *kept, *work; /* [kept()], [work()]: views of the model's scratch */

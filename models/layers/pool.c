@@ -36,8 +36,7 @@ static bm_status read_arguments(bm_layer *l)
     if (strcmp(word, "all") != 0)
         BM_TRY(bm_layer_pair(l, "window", word, 1, words.size));
     else if (slide)
-        return bm_layer_fail(l, "the only window of pool:all has no stride and "
-                                "no padding");
+        return bm_layer_fail(l, "pool:all takes no stride and no padding");
     memcpy(words.stride, words.size, sizeof words.stride);
     BM_TRY(bm_layer_windows(l, &words, rest));
     if (!slide) {

@@ -1,7 +1,7 @@
 /*
  * splice.c - frames at fixed distances side by side, y[t] = x[t + d] for each d:
  * in front of a linear layer it makes a time-delay layer (Waibel et al. 1989).
- * Frames before the first and behind the last of a sequence are zeros.
+ * Frames before the first and after the last of a sequence are zeros.
  */
 #include "models/layers/layer.h"
 
@@ -20,7 +20,7 @@ static bm_status add(bm_layer *l, long from, long to)
     return BM_OK;
 }
 
-/* Reads a distance at *text, and moves *text behind it. */
+/* Reads a distance at *text, and moves *text past it. */
 static bool read_distance(const char **text, long *out)
 {
     char *end = NULL;

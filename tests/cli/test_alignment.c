@@ -874,7 +874,7 @@ static void test_wrong_usage_is_told(void **state)
     assert_fails(BMUF("align", "run", "test", "--format", "textgrid"), 64,
                  "give it a directory with --out DIR");
     assert_fails(BMUF("align", "run", "test", "--blank", "nearest"), 64,
-                 "add --targets DIR");
+                 "requires --targets DIR");
     assert_fails(BMUF("align", "run", "test", "--format", "praat"), 64,
                  "praat");
     assert_fails(BMUF("align", "run", "missing"), 66, "missing");

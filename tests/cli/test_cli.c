@@ -165,7 +165,8 @@ static void test_options_of_a_section_or_key_are_printed(void **_)
     assert_int_equal(count_of(o.out, "["), 1);
     o = BMUF("options", "sgd.momentum");
     assert_says(o.out, "[sgd]\n  momentum = ");
-    assert_says(o.out, "counts with sgd.update = momentum,muon,rmsprop\n");
+    assert_says(o.out,
+                "applies only with sgd.update = momentum,muon,rmsprop\n");
     assert_int_equal(count_of(o.out, " = "), 2);
     o = BMUF("options", "momentum");
     assert_says(o.out, "[sgd]\n  momentum = ");

@@ -607,7 +607,7 @@ static void test_a_format_that_does_not_fit_is_refused(void **_)
     (void)_;
     assert_fails(
         BMUF("decode", "half.safetensors", "test-0.wav", "--format", "alto"),
-        64, "--format alto has places in pixels", "recordings");
+        64, "--format alto needs positions in pixels", "recordings");
     assert_fails(BMUF("decode", "half.safetensors", "test-0.wav", "--format",
                       "ctm", "--nbest", "2"),
                  64, "--format ctm has no place for alternatives");
@@ -688,16 +688,14 @@ static void test_options_without_what_they_are_about_are_refused(void **_)
     static const struct {
         const char *option, *remedy;
     } all[] = {
-        {"--lm-weight", "--lm-weight is about a language model; add --lm FILE"},
-        {"--word-score", "--word-score is about words of a language model or "
-                         "of a lexicon; add --lm FILE or --lexicon FILE"},
+        {"--lm-weight", "--lm-weight requires --lm FILE"},
+        {"--word-score", "--word-score requires --lm FILE or --lexicon FILE"},
         {"--unknown-score",
-         "--unknown-score is about words of a language model or of a lexicon; "
-         "add --lm FILE or --lexicon FILE"},
-        {"--prior-scale", "--prior-scale is about priors; add --priors DIR"},
-        {"--blank-scale", "--blank-scale is about priors; add --priors DIR"},
-        {"--hot-boost", "--hot-boost is about hot words; add --hot-words FILE "
-                        "or --hot-word WORDS"},
+         "--unknown-score requires --lm FILE or --lexicon FILE"},
+        {"--prior-scale", "--prior-scale requires --priors DIR"},
+        {"--blank-scale", "--blank-scale requires --priors DIR"},
+        {"--hot-boost",
+         "--hot-boost requires --hot-words FILE or --hot-word WORDS"},
     };
 
     (void)_;

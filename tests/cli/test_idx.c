@@ -247,7 +247,7 @@ static void test_broken_files_are_refused_in_one_line(void **_)
                  "--labels FILE");
     assert_fails(
         BMUF("pack", "--audio", "a.jsonl", "--labels", "l", "--out", "b"), 64,
-        "--labels goes with --idx alone");
+        "--labels requires --idx");
 }
 
 int main(void)

@@ -210,9 +210,9 @@ static void test_what_ranks_cannot_share_is_refused(void **_)
                  "each rank reads the manifest");
     assert_fails(
         BMUF("pack", "--returnn", "none.hdf", "--out", "new", "-n", "2"), 64,
-        "do not go with --returnn");
+        "cannot be combined with --returnn");
     assert_fails(BMUF("pack", "--idx", "none", "--out", "new", "--hosts", "a"),
-                 64, "do not go with --idx");
+                 64, "cannot be combined with --idx");
 }
 
 /* ---- a job that ends too early ------------------------------------------- */
@@ -277,7 +277,7 @@ static void assert_goes_on(void)
     assert_true(before >= 1 && before < ROWS / 10);
     o = BMUF(WORDS("half", "2", "--resume"));
     assert_code(o, 0);
-    assert_says(o.err, "going on behind ");
+    assert_says(o.err, "resuming after ");
     assert_same_sets("whole", "half");
 }
 

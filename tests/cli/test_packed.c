@@ -433,13 +433,13 @@ static void test_what_is_left_out_is_counted_by_kind(void **_)
     list("five.jsonl", "audio", 6, rows);
     assert_fails(BMUF("pack", "--audio", "five.jsonl", "--out", "five"), 65,
                  "3 of 6 files cannot be opened", "gone-2.wav: No such file",
-                 "more than 1 %", "--max-left-out 50");
+                 "more than 1 %", "--max-left-out to 50");
     o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
              "60");
     assert_code(o, 65);
     assert_says(o.err, "left out 5 of 6: 3 file not found, 2 shorter than a "
                        "window. This is more than 60 %");
-    assert_says(o.err, "--max-left-out 84");
+    assert_says(o.err, "--max-left-out to 84");
     assert_false(has_shards("five"));
     o = BMUF("pack", "--audio", "five.jsonl", "--out", "five", "--max-left-out",
              "84");

@@ -381,7 +381,7 @@ static void test_ids_with_parentheses_come_back_from_eval(void **state)
                 0);
     o = BMUF("eval", "odd-run", "odd", "--hyp", "odd.trn");
     assert_code(o, 0);
-    assert_says(o.err, "an interval from 2 sequences is too narrow");
+    assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
     assert_code(BMUF("score", "odd.jsonl", "odd.trn"), 65);
     r = SCORE("odd.jsonl", "odd.trn", "--missing", "empty");
     assert_true(number(system_of(r, 0), "missing") == 1);
@@ -597,7 +597,7 @@ static void test_systems_are_compared_with_the_first(void **state)
     assert_true(number(than, "p") < 1e-30);
     json_decref(r);
     assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt").out,
-                "matched pairs   2 with 1: 21 segments, z = 12.65, "
+                "matched pairs   2 against 1: 21 segments, z = 12.65, "
                 "p < 0.0001: fewer errors\n");
     assert_says(BMUF("score", "r3.txt", "bad.txt", "bad.txt").out,
                 "no difference in any sequence");
@@ -613,8 +613,9 @@ static void test_too_few_texts_are_not_compared(void **state)
     (void)state;
     write_systems(a, b, 2);
     o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
-    assert_says(o.out, "matched pairs   2 with 1: 2 segments, too few to test");
-    assert_says(o.err, "an interval from 2 sequences is too narrow");
+    assert_says(o.out,
+                "matched pairs   2 against 1: 2 segments, too few to test");
+    assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
     write_systems(a, b, 1);
     o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
     assert_says(o.out, "(95 %: unknown; ");

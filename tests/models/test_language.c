@@ -442,7 +442,7 @@ static void refused_hot(const char *hot, const char *message)
     r.set.n_hot_words = 0;
     r.set.hot_boost = -1;
     refused(&r, BM_ERR_FORMAT,
-            "hot.txt:1: hot word \"ab\": a boost is greater");
+            "hot.txt:1: hot word \"ab\": the boost must be greater");
     bm_vocab_free(r.vocab);
 }
 
@@ -451,8 +451,8 @@ static void test_errors_of_hot_words_are_named(void **state)
     (void)state;
     refused_hot("abc", "hot word \"abc\": the vocabulary of the network lacks "
                        "\"c\"");
-    refused_hot("a=b", "behind = stands a number");
-    refused_hot("a=0", "a boost is greater than 0");
+    refused_hot("a=b", "expected a number after '='");
+    refused_hot("a=0", "the boost must be greater than 0");
     refused_hot("=3", "no word");
 }
 
@@ -492,7 +492,7 @@ static void test_a_model_of_words_is_none_of_phones(void **state)
 
     (void)state;
     refused(&r, BM_ERR_FORMAT,
-            "2 of its 3 words are no symbols of the network, such as \"ab\"; "
+            "2 of its 3 words are not symbols of the network, such as \"ab\"; "
             "if it is a model of words, give --lexicon");
     close_rig(&r);
     r = with_lm("<blank>\na\n", true, words_arpa);

@@ -281,12 +281,13 @@ static void test_errors_of_arpa_files_are_placed(void **state)
     refused_with("ngram 1=5\nngram 2 = 4\nngram 3=2\n", "", "no line such as");
     refused_with(
         "\\1-grams:", "\\2-grams:", "bad.arpa:8: \\1-grams: is missing");
-    refused_with("-99\t", "many\t", "bad.arpa:9: a 1-gram begins with log10");
-    refused_with("-99\t", "nan\t", "begins with log10");
-    refused_with("-99\t", "0x1\t", "begins with log10");
-    refused_with("-99\t", "1e99\t", "begins with log10");
+    refused_with("-99\t", "many\t", "bad.arpa:9: expected log10");
+    refused_with("-99\t", "nan\t", "expected log10");
+    refused_with("-99\t", "0x1\t", "expected log10");
+    refused_with("-99\t", "1e99\t", "expected log10");
     refused_with("-99\t", "0.5\t", "is at most 0, not 0.5");
-    refused_with("<s>\t-0.5", "<s>\tlow", "a back-off weight, which \"low\"");
+    refused_with("<s>\t-0.5", "<s>\tlow",
+                 "a back-off weight after the word, found \"low\"");
     refused_with("<s>\t-0.5", "<s>\t-0.5\t3", "more than 1 words");
     refused_with("-1.25\tb a", "-1.25\tb", "bad.arpa:18: a 2-gram has 2 words");
     refused_with("b a", "b d", "bad.arpa:18: \"d\" is not among the 1-grams");

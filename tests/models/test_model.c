@@ -728,7 +728,7 @@ static void test_rows_follow_their_symbols(void **state)
     bm_vocab_free(new);
 }
 
-/* Statistics belong to their layer; one of another shape begins anew. */
+/* Statistics belong to their layer; one of another shape is initialised again. */
 static void test_layers_are_taken_by_name_and_shape(void **state)
 {
     bm_vocab *v = symbols("<blank>\na\nb\n");

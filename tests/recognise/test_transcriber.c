@@ -510,10 +510,10 @@ static void test_images_and_their_packed_set_agree(void **_)
     assert_string_equal(packed.out, files.out);
     assert_string_equal(trn.out, hyp.out);
     assert_fails(BMUF("decode", "lines", "line-0.png", "--format", "ctm"), 64,
-                 "--format ctm has places in s", "line images");
-    assert_fails(
-        BMUF("decode", "lines", "line-0.png", "--channel", "1"), 64,
-        "--channel is about recordings, but this model reads line images");
+                 "--format ctm needs positions in s", "line images");
+    assert_fails(BMUF("decode", "lines", "line-0.png", "--channel", "1"), 64,
+                 "--channel applies only to recordings, but this model reads "
+                 "line images");
 }
 
 /* A stroke from the lower left to the upper right, or mirrored, and the mean

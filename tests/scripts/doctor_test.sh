@@ -77,7 +77,7 @@ plain() { # FAULT: two ranks by a plain mpirun
         >out 2>log
 }
 if plain folder; then fail 'different folders are not found'; fi
-says '^error    folder .*n2.*shared is another folder than on rank 0'
+says '^error    folder .*n2.*shared is not the folder of rank 0'
 if plain files; then fail 'few open files are not found'; fi
 says '^error    limits .*n2: open files: limited to 60'
 

@@ -85,7 +85,7 @@ comes block "$(($(count block) + 3))" 30
 echo "n3 cut off: training again after $(since "$cut"), on $(field ranks run/journal.jsonl) ranks"
 grep '"event":"start"' run/journal.jsonl | tail -n 1 | grep -q '"ranks":2' ||
     fail 'not on two ranks'
-grep -q 'going on without 10.77.0.3: ' run.log || fail 'no word of n3'
+grep -q 'continuing without 10.77.0.3: ' run.log || fail 'no word of n3'
 
 rm is-cut
 net_in switch ip link set port3 up

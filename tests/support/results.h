@@ -51,6 +51,10 @@ const char *checkpoint_of(const char *run, int blocks);
 /* The number of checkpoints; *newest: blocks of the newest. */
 int checkpoints(const char *run, int *newest);
 
+/* Removes their events from the journal, as if the run had been killed before
+ * its first checkpoint; the files are removed by the test. */
+void forget_checkpoints(const char *run);
+
 void copy_run(const char *from, const char *to);
 void remove_run(const char *run);
 /* Changes `bytes` bytes of a file from a fraction of its size on; truncates it

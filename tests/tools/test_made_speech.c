@@ -153,12 +153,12 @@ test_a_corpus_that_was_killed_goes_on_to_the_same_bytes(void **state)
     write_text("killed/train/.0123abcd.data-00004.bmuf.h5.tmp", "part");
     o = SPEECH(CORPUS("killed", "3"));
     assert_code(o, 0);
-    assert_says(o.err, "going on: ");
+    assert_says(o.err, "resuming: ");
     assert_same("made", "killed");
     /* and once more, with nothing to do */
     o = SPEECH(CORPUS("killed", "1"));
     assert_code(o, 0);
-    assert_says(o.err, "going on: 10 shards are there");
+    assert_says(o.err, "resuming: 10 shards are there");
     assert_same("made", "killed");
 }
 

@@ -182,7 +182,7 @@ void bm_reverb_free(bm_reverb *r)
     free(r);
 }
 
-/* A transform in which a room of so many samples leaves space for more than
+/* A transform in which a room of `taps` samples leaves space for more than
  * twice as many of the signal. */
 static bm_status fit_transform(bm_reverb *r, size_t taps)
 {

@@ -150,7 +150,7 @@ static bm_status make_missing(const bm_corpus *c)
                    bm_speech_set_name(set));
     }
     if (found > 0)
-        bm_log(BM_NOTE, "going on: %s %s there",
+        bm_log(BM_NOTE, "resuming: %s %s there",
                bm_count_noun(found, "shard").text, found == 1 ? "is" : "are");
     BM_TRY(bm_workers_run(c, places));
     return print_summary(c);

@@ -195,7 +195,7 @@ static double seconds(const bm_shard_maker *m)
            bm_recording_shift(f);
 }
 
-/* Recordings until the next would rather end behind the length of the shard
+/* Recordings until the next would rather end after the length of the shard
  * than before it. */
 static bm_status make_all(bm_shard_maker *m, bm_shard_hear *hear, void *self)
 {

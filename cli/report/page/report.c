@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/file.h"
 #include "core/words.h"
+#include "io/shard/dataset.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -316,8 +317,22 @@ done:
 
 /* ---- the verb ----------------------------------------------------------- */
 
+/* A set that was asked for by name and is not there fails at once. */
+static bm_status check_set(const char *directory)
+{
+    bm_dataset *d = NULL;
+    bm_status status = BM_OK;
+
+    if (directory == NULL)
+        return BM_OK;
+    status = bm_dataset_open(&d, directory);
+    bm_dataset_close(d);
+    return status;
+}
+
 static bm_status score_all(report *r)
 {
+    BM_TRY(check_set(bm_argument(r->a, "on")));
     r->scored = calloc(r->runs.n, sizeof *r->scored);
     if (r->scored == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu runs", r->runs.n);
@@ -332,7 +347,7 @@ static bm_status check_band(const char *band)
     if (band == NULL || bm_is_setting(band))
         return BM_OK;
     return BM_FAIL(BM_ERR_ARG,
-                   "report: --band %s is no setting; give one such as "
+                   "report: --band %s is not a setting; give one such as "
                    "job.workers (bmuf options lists them)",
                    band);
 }

@@ -15,7 +15,7 @@ static bool has_ema(const bm_run_summary *s)
     return false;
 }
 
-/* A number in a column of so many characters; "-": not known. */
+/* A number in a column of `width` characters; "-": not known. */
 static void cell(FILE *out, const char *format, int width, double x)
 {
     char text[40];

@@ -197,9 +197,10 @@ static json_t *real(double x)
 static json_t *outline(const bm_run_summary *s)
 {
     return json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
-        s->directory, "state", s->state, "strategy", bm_run_text(s, "strategy"),
-        "workers", (json_int_t)bm_event_count(s->last[BM_RUN_start], "workers"),
+        "{s:o, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
+        bm_json_text(s->directory), "state", s->state, "strategy",
+        bm_run_text(s, "strategy"), "workers",
+        (json_int_t)bm_event_count(s->last[BM_RUN_start], "workers"),
         "epochs_done", (json_int_t)s->epochs_done, "epochs_wanted",
         (json_int_t)s->epochs_wanted, "blocks", (json_int_t)s->blocks,
         "best_epoch",

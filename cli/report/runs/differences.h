@@ -1,6 +1,6 @@
 /*
  * differences.h - the settings in which runs differ, from their config.ini. A
- * setting that a run does not have, because it is older, counts with its
+ * setting that a run does not have, because it is older, is taken with its
  * default.
  */
 #ifndef BM_CLI_REPORT_RUNS_DIFFERENCES_H

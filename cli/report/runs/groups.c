@@ -106,7 +106,7 @@ bm_status bm_run_set_read(bm_run_set *r, size_t n,
 
         if (!bm_is_run(directory))
             BM_FAIL_DONE(BM_ERR_MISSING,
-                         "%s is no run: it has no journal.jsonl", directory);
+                         "%s is not a run: it has no journal.jsonl", directory);
         BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], directory));
     }
     BM_TRY_DONE(bm_differences_read(&r->differences, n, directories));

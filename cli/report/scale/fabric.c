@@ -23,7 +23,8 @@ static int hosts(int n, const bm_fabric *f)
     return (n + f->host - 1) / f->host;
 }
 
-/* The link of each worker while so many of its host send to other hosts. */
+/* The link of each worker while `crossing` workers of its host send to other
+ * hosts. */
 static bm_link shared(const bm_fabric *f, int crossing)
 {
     bm_link l = f->between;

@@ -140,11 +140,3 @@ double bm_forecast_step(const bm_forecast_method *m, const bm_load *load,
 {
     return fmax(m->step(load, x, n), load->read_s);
 }
-
-double bm_forecast_speedup(const bm_forecast_method *m, const bm_load *load,
-                           const bm_exchange_cost *x, int n)
-{
-    double alone = fmax(load->step_s, load->read_s);
-
-    return n * alone / bm_forecast_step(m, load, x, n);
-}

@@ -52,8 +52,4 @@ extern const bm_forecast_method bm_forecast_methods[];
 double bm_forecast_step(const bm_forecast_method *m, const bm_load *load,
                         const bm_exchange_cost *x, int n);
 
-/* Frames per second of n workers, relative to one worker alone. */
-double bm_forecast_speedup(const bm_forecast_method *m, const bm_load *load,
-                           const bm_exchange_cost *x, int n);
-
 #endif

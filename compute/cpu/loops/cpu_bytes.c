@@ -234,7 +234,7 @@ static void multiply_tile(size_t rows, size_t panels, size_t n_quads,
 #undef TILE
 }
 
-/* The last panel, of which C has so many columns only. */
+/* The last panel, of which C has only the first `columns`. */
 static void multiply_last(size_t rows, size_t columns, size_t n_quads,
                           const uint8_t *a, const float *steps, columns_of b,
                           float *c, size_t ldc, bool add)

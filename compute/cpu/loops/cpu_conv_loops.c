@@ -34,7 +34,7 @@ typedef struct windows {
 } windows;
 
 /* sum [rows, width vectors] += the products of a run of n numbers of each
- * window. Returns the panel behind the run's weights. */
+ * window. Returns the panel after the run's weights. */
 __attribute__((always_inline)) static inline const float *
 convolve_run(size_t rows, size_t width, size_t n, const float *a, size_t lda,
              const float *panel, vector sum[ROWS][2])

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What windows read: frames x rows runs of n floats, from run to run of a frame
- * and from frame to frame so many floats apart. */
+/* What windows read: frames x rows runs of n floats. Runs of a frame are `row`
+ * floats apart, and frames `frame` floats. */
 typedef struct bm_taps {
     size_t frames, rows, n;
     size_t frame, row;

@@ -315,7 +315,7 @@ static void loop_adam(const bm_adam_factors *f, size_t n,
     }
 }
 
-/* Sums in so many lanes have one order on every instruction set. */
+/* Sums in this number of lanes have one order on every instruction set. */
 enum { SUMS = 16 };
 
 static float fold(float sum[SUMS])

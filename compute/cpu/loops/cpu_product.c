@@ -12,7 +12,7 @@
 
 enum { PANELS = 4 }; /* at most ROWS */
 
-/* tile [rows, panels COLUMNS] = a [rows, k] and so many panels [k, COLUMNS].
+/* tile [rows, panels COLUMNS] = a [rows, k] times `panels` panels [k, COLUMNS].
  * `rows` and `panels` are constants at every call, so that the loops are
  * unrolled. */
 __attribute__((always_inline)) static inline void

@@ -58,9 +58,10 @@ static void check_use(const bm_config *config, bm_faults *faults,
                       const char *key, bool used, const char *needed)
 {
     if (!used && bm_config_changed(config, section, bm_copies_options, key))
-        bm_config_fault(faults, config, section, key,
-                        "copies.%s has no effect; it counts with copies.%s",
-                        key, needed);
+        bm_config_fault(
+            faults, config, section, key,
+            "copies.%s has no effect; it applies only with copies.%s", key,
+            needed);
 }
 
 void bm_copies_check(const bm_config *config, bm_faults *faults)

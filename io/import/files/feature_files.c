@@ -111,7 +111,7 @@ done:
 }
 
 /* Keeps the rows and columns of the place. As in Kaldi, the last row may be up to
- * three behind the end: programs round durations. */
+ * three after the end: programs round durations. */
 static void cut(const bm_place *place, bm_frames *x, bm_problem *problem)
 {
     enum { SPARE = 3 };

@@ -2,7 +2,7 @@
  * htk.c - parameter files of HTK and Sphinx.
  *
  * HTK, big-endian: frames, period in 100 ns, bytes of a frame, kind, 12 bytes in
- * all; then floats. Kind _C: 16-bit integers q, x = (q + B) / A, behind the
+ * all; then floats. Kind _C: 16-bit integers q, x = (q + B) / A, after the
  * floats A and B of each of the n numbers of a frame; these 8 n bytes count as
  * four frames. Kind _K: two bytes of a checksum at the end, which HTK's book does
  * not define and which is not compared.

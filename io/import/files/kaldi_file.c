@@ -293,7 +293,7 @@ static bm_status compressed(bm_kaldi_file *f, const char *token, bm_frames *x,
     return status;
 }
 
-/* Behind '\0'. */
+/* After '\0'. */
 static bm_status binary(bm_kaldi_file *f, bm_frames *x, bm_problem *problem)
 {
     char token[5] = "";
@@ -409,7 +409,7 @@ static bm_status text(bm_kaldi_file *f, bm_frames *x, bm_problem *problem)
         BM_TRY(reserve(x, n + 1));
         x->x[n++] = strtof(word, &end);
         if (*end != '\0') {
-            fault(f, at(f), damaged, "a word that is no number", problem);
+            fault(f, at(f), damaged, "a word that is not a number", problem);
             return BM_OK;
         }
     }
@@ -449,7 +449,7 @@ static bm_status fit_doubles(bm_doubles *out, size_t rows, size_t columns)
     return BM_OK;
 }
 
-/* Behind the token of DM. x: scratch, of which the size is checked. */
+/* After the token of DM. x: scratch, of which the size is checked. */
 static bm_status exact(bm_kaldi_file *f, bm_frames *x, bm_doubles *out,
                        bm_problem *problem)
 {
@@ -514,7 +514,7 @@ static bm_status reserve_integers(bm_integers *out, size_t n)
     return BM_OK;
 }
 
-/* Behind '\0': 'B', a count, and so many times '\4' and an integer. */
+/* After '\0': 'B', a count n, and n times '\4' and an integer. */
 static bm_status binary_integers(bm_kaldi_file *f, bm_integers *out,
                                  bm_problem *problem)
 {
@@ -550,7 +550,7 @@ static bm_status text_integers(bm_kaldi_file *f, bm_integers *out,
         if (word[0] == '[' || word[0] == ']') /* kaldiio writes them */
             continue;
         if (*end != '\0' || x < INT32_MIN || x > INT32_MAX) {
-            fault(f, at(f), damaged, "a word that is no integer", problem);
+            fault(f, at(f), damaged, "a word that is not an integer", problem);
             return BM_OK;
         }
         BM_TRY(reserve_integers(out, out->n + 1));

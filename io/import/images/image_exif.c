@@ -56,7 +56,7 @@ static int read_tiff(tiff t)
 int bm_exif_orientation(const uint8_t *jpeg, size_t size)
 {
     static const char exif[6] = "Exif\0";
-    size_t at = 2; /* behind the start of the image */
+    size_t at = 2; /* after the start of the image */
 
     while (at + 4 <= size && jpeg[at] == 0xff && jpeg[at + 1] != SCAN) {
         size_t length = (size_t)jpeg[at + 2] << 8 | jpeg[at + 3];

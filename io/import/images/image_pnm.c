@@ -20,7 +20,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* To behind blanks, and comments from # to the end of the line. */
+/* Past blanks, and comments from # to the end of the line. */
 static void skip_blanks(map *m)
 {
     while (m->at < m->end && (is_blank(*m->at) || *m->at == '#'))
@@ -29,7 +29,7 @@ static void skip_blanks(map *m)
                 m->at++;
 }
 
-/* A number of at most 10^8. `digits`: at most so many. */
+/* A number of at most 10^8. `digits`: the most. */
 static bool read_number(map *m, int digits, size_t *out)
 {
     static const size_t most = 100000000;
@@ -133,7 +133,7 @@ bm_status bm_image_pnm(bm_line_image *out, const bm_image_source *s,
     if (!bm_problem_is(problem) && !read_pixels(&m, out))
         bm_problem_set(problem, "damaged or truncated",
                        "%s: ends within its %zu x %zu pixels, or one of them "
-                       "is no number up to %u",
+                       "is not a number up to %u",
                        s->path, m.width, m.height, m.most);
     return BM_OK;
 }

@@ -418,7 +418,7 @@ bm_status bm_line_cut(bm_line_image *out, const bm_line_image *page,
     if (fabs(x / y - 1) > most_difference) {
         bm_problem_set(problem, "of another size than its page",
                        "%s: the image has %zu x %zu pixels, but its page %g x "
-                       "%g; give the image that the page was made of",
+                       "%g; use the image that the page describes",
                        path, page->width, page->height, shape->width,
                        shape->height);
         return BM_OK;

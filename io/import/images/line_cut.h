@@ -32,7 +32,7 @@ BM_CHECKED bm_status bm_line_cut(bm_line_image *out, const bm_line_image *page,
                                  bm_problem *problem);
 
 /* Shapes as texts: "2480,3508;10,20 30,20 30,40;12,38 28,38", without a
- * baseline it ends behind the second ';'. Behind a third one is a fault, and what
+ * baseline it ends after the second ';'. After a third one is a fault, and what
  * is before it is of no use. Reading fails with BM_ERR_FORMAT and a message that
  * says what is wrong, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_line_shape_read(bm_line_shape *out, const char *text);

@@ -51,7 +51,7 @@ static bool is(const char *word, size_t n, const char *name)
     return n == strlen(name) && strncmp(word, name, n) == 0;
 }
 
-/* What the words of all lines are, behind the ids. */
+/* What the words of all lines are, after the ids. */
 typedef struct looks {
     bool spaced; /* <space> is among them */
     bool single; /* they have one character each, or are in <> */
@@ -75,7 +75,7 @@ static void look(looks *l, const char *at)
 }
 
 /* Joins the characters in place. Returns a word that is no character, with what
- * is behind it; NULL: there is none. */
+ * is after it; NULL: there is none. */
 static const char *join(char *text)
 {
     char *to = text, *at = text;

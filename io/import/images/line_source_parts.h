@@ -13,7 +13,7 @@
 /* Endings of images, in the order in which they are looked for. */
 extern const char *const bm_image_endings[]; /* ending with NULL */
 
-/* The length of the ending that makes a name that of an image; 0: it is none. */
+/* The length of the ending of an image's name; 0: it is not an image. */
 size_t bm_image_ending(const char *name);
 
 bool bm_is_image_name(const char *name);

@@ -65,7 +65,7 @@ static xmlNode *child(const xmlNode *node, const char *name)
     return c;
 }
 
-/* The next node below `root`, parents first; NULL behind the last one. */
+/* The next node below `root`, parents first; NULL after the last one. */
 static xmlNode *following(const xmlNode *root, xmlNode *node)
 {
     if (node->type == XML_ELEMENT_NODE && node->children != NULL)
@@ -249,7 +249,7 @@ static void read_order(page *p, xmlNode *order)
     }
 }
 
-/* The place of a line's region in the reading order; behind it: not there. */
+/* The place of a line's region in the reading order; after it: not there. */
 static size_t region_of(const page *p, const xmlNode *node)
 {
     size_t found = p->n_order;

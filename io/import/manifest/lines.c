@@ -75,7 +75,7 @@ bm_status bm_lines_reserve(const char *path, char **text, size_t *room,
     return BM_OK;
 }
 
-/* Makes room for one more chunk behind the text, and a '\0'. */
+/* Makes room for one more chunk after the text, and a '\0'. */
 static bm_status make_room(bm_lines *l)
 {
     if (l->begin > 0)
@@ -101,7 +101,7 @@ static bm_status fill(bm_lines *l)
                        strerror(errno));
     if (error != Z_OK)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: its gzip data are damaged or end early, behind "
+                       "%s: its gzip data are damaged or end early, after "
                        "line %zu; make or fetch it again",
                        l->path, l->number);
     l->ended = got <= 0;

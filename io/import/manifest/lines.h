@@ -22,9 +22,9 @@ void bm_lines_close(bm_lines *l);
  * BM_ERR_IO, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_lines_next(bm_lines *l, char **line, size_t *length);
 
-/* *out: all lines of a file, each with a '\n' at its end, and a '\0' behind them;
- * free(*out). Fails as open and next do, or with BM_ERR_FORMAT for more than
- * `most` bytes or a zero byte. */
+/* *out: all lines of a file, each with a '\n' at its end, and a '\0' after
+ * them; free(*out). Fails as open and next do, or with BM_ERR_FORMAT for more
+ * than `most` bytes or a zero byte. */
 BM_CHECKED bm_status bm_lines_all(const char *path, size_t most, char **out);
 
 /* The number of that line, from 1. */

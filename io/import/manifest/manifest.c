@@ -84,7 +84,7 @@ static void check_excerpt(bm_manifest *m, const bm_manifest_fields *f,
         bm_manifest_fault(m, e->line,
                           "both \"duration\" and \"end\"; give only one");
     else if (f->end - f->start < BM_LEAST_SECONDS)
-        bm_manifest_fault(m, e->line, "\"end\" %g is not behind \"start\" %g",
+        bm_manifest_fault(m, e->line, "\"end\" %g is not after \"start\" %g",
                           f->end, f->start);
     else
         e->duration = f->end - f->start;

@@ -65,7 +65,7 @@ BM_CHECKED bm_status bm_manifest_read_unipen(bm_manifest **out,
                                              double most_missing);
 void bm_manifest_free(bm_manifest *m);
 
-/* Puts `copies` rows ID-copy1, .. behind each row; at most once. Fails with
+/* Puts `copies` rows ID-copy1, .. after each row; at most once. Fails with
  * BM_ERR_FORMAT if there are such ids already or one gets too long, or with
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_copy(bm_manifest *m, size_t copies);
@@ -75,7 +75,7 @@ bool bm_manifest_is_pipe(const char *path);
 
 const char *bm_manifest_path(const bm_manifest *m);
 size_t bm_manifest_size(const bm_manifest *m);     /* rows, at least 1 */
-size_t bm_manifest_copies(const bm_manifest *m);   /* behind each row */
+size_t bm_manifest_copies(const bm_manifest *m);   /* after each row */
 size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
 /* Why no row has a text, borrowed: "data/text does not exist"; NULL: some do. */
 const char *bm_manifest_why_no_texts(const bm_manifest *m);

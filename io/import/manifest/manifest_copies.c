@@ -1,5 +1,5 @@
 /*
- * manifest_copies.c - more rows for each recording of a manifest, behind it.
+ * manifest_copies.c - more rows for each recording of a manifest, after it.
  */
 #include "io/import/manifest/manifest_parts.h"
 

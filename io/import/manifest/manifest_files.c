@@ -137,8 +137,8 @@ bm_status bm_manifest_find_missing(bm_manifest *m, double most_missing)
                                    "");
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: %zu of %zu files cannot be opened:%s%s\nThis is more "
-                   "than %g %%, and nothing was packed; mend the files or the "
-                   "manifest, or let them pass with --max-left-out %.0f",
+                   "than %g %%, so nothing was packed; correct the files or "
+                   "the manifest, or raise --max-left-out to %.0f",
                    m->path, m->faults.n, m->n, m->faults.text,
                    bm_faults_more(&m->faults).text, most_missing,
                    ceil((double)m->faults.n * 100 / (double)m->n));

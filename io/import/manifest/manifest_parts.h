@@ -27,7 +27,7 @@ typedef struct bm_manifest_entry {
     long channel; /* from 1; 0: not said */
     bool has_text;
     bool made;   /* the id, from the name of the file */
-    size_t copy; /* which one of its recording, from 1; 0: it is none */
+    size_t copy; /* number of the copy, from 1; 0: the recording itself */
 } bm_manifest_entry;
 
 /* A field that is not understood, and how many lines have it. */
@@ -84,7 +84,7 @@ struct bm_manifest {
     size_t n_unknown;
     bm_manifest_entry *entries;
     size_t n, room;
-    size_t copies; /* behind each recording */
+    size_t copies; /* after each recording */
     char *text;
     size_t used, text_room;
     size_t speakers;

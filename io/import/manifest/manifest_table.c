@@ -25,7 +25,7 @@ static char delimiter_of(const char *header)
 }
 
 /* Cuts the value at *at off, without its quotes, and ends it with '\0'. *at
- * becomes NULL behind the last one. Returns NULL if a quote is not closed. */
+ * becomes NULL after the last one. Returns NULL if a quote is not closed. */
 static char *next_value(char **at, char delimiter)
 {
     char *from = *at, *to = from, *c = from;

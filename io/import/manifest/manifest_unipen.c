@@ -23,7 +23,7 @@ typedef struct listing {
     size_t top;    /* bytes of paths before what ids are made of */
 } listing;
 
-/* id <- the path behind `top`, without endings, and a number; false: too long. */
+/* id <- the path after `top`, without endings, and a number; false: too long. */
 static bool make_id(const listing *l, const char *path, size_t number,
                     char id[BM_LONGEST_TAG + 1])
 {

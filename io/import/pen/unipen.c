@@ -150,7 +150,7 @@ static bm_status read_columns(reading *r, const char *at)
 
 /* ---- segments ------------------------------------------------------------ */
 
-/* Moves *at behind the next word, which *word gets. */
+/* Moves *at past the next word, which *word gets. */
 static bm_status next_word(const char **at, char **word)
 {
     size_t n = 0;
@@ -396,7 +396,7 @@ bm_status bm_unipen_path(const bm_unipen *u, const char *at, bm_pen_path *out,
     do {
         at += *at == ',';
         if (!read_place(&at, &begin, &first)) {
-            *why = "its delineation is none, such as 0-3,5";
+            *why = "its delineation is invalid; expected a form such as 0-3,5";
             return BM_OK;
         }
         end = begin;
@@ -404,7 +404,8 @@ bm_status bm_unipen_path(const bm_unipen *u, const char *at, bm_pen_path *out,
         if (*at == '-') {
             at++;
             if (!read_place(&at, &end, &last)) {
-                *why = "its delineation is none, such as 0-3,5";
+                *why =
+                    "its delineation is invalid; expected a form such as 0-3,5";
                 return BM_OK;
             }
         }
@@ -417,6 +418,6 @@ bm_status bm_unipen_path(const bm_unipen *u, const char *at, bm_pen_path *out,
                             k == end ? last : SIZE_MAX, out));
     } while (*at == ',' && out->n <= u->n_components);
     if (*at != '\0')
-        *why = "its delineation is none, such as 0-3,5";
+        *why = "its delineation is invalid; expected a form such as 0-3,5";
     return BM_OK;
 }

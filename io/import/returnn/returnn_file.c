@@ -534,11 +534,11 @@ bm_status bm_returnn_labels(bm_returnn_file *f, size_t sequence,
     BM_TRY(status);
     for (size_t i = 0; i < *n; i++)
         if (f->row[i] < 0 || (size_t)f->row[i] >= classes) {
-            bm_problem_set(problem, "a label that is no class",
-                           "%s: label %zu is %d, but classes are 0 to %zu; "
-                           "mend the label, or write the file with all "
-                           "classes",
-                           f->path, i, (int)f->row[i], classes - 1);
+            bm_problem_set(
+                problem, "a label that is no class",
+                "%s: label %zu is %d, but classes are 0 to %zu; "
+                "correct the label, or write the file with all classes",
+                f->path, i, (int)f->row[i], classes - 1);
             return BM_OK;
         }
     return BM_OK;

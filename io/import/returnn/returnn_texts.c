@@ -88,7 +88,7 @@ static bm_status load_heap(heap *h, uint64_t place)
 }
 
 /* Object `wanted` of the heap, of which `n` bytes are used. Texts mostly follow
- * each other, so the search begins behind the last one. */
+ * each other, so the search begins after the last one. */
 static bm_status find_object(heap *h, size_t wanted, size_t n,
                              const uint8_t **out)
 {

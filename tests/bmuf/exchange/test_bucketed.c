@@ -32,7 +32,8 @@ static void test_conflicting_settings_are_rejected(void **state)
         {"merged", "ring", "cpu", "auto", "job.sum = ring depend on the cut"},
         {"merged", "mpi", "cpu", "auto", "job.sum = mpi depend on the cut"},
         {"layer", "tree", "cuda", "auto", NULL},
-        {"merged", "tree", "cuda", "auto", "merged times layers on the CPU"},
+        {"merged", "tree", "cuda", "auto",
+         "merged measures the time of layers"},
         {"bucket", "tree", "auto", "nccl", "overlap = bucket sends buckets"},
         {"layer", "tree", "cuda", "mpi", "set job.exchange = host"},
     };

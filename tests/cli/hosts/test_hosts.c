@@ -136,8 +136,8 @@ static void test_wrong_lines_are_named(void **_)
         {"a slots\n", "'slots'"},
         {"a b\n", "'b'"},
         {"a port=22\n", "unknown word 'port'"},
-        {"^a\n", "'^a' is no name of a host"},
-        {"+n0 slots=2\n", "'+n0' is no name of a host"},
+        {"^a\n", "invalid host name '^a'"},
+        {"+n0 slots=2\n", "invalid host name '+n0'"},
         {"# nothing\n", "no host"},
         {"", "no host"},
     };
@@ -422,7 +422,7 @@ static void test_each_lost_host_is_named(void **_)
         char words[80];
 
         snprintf(words, sizeof words,
-                 "going on without u@down%d: ssh fails (No route", i);
+                 "continuing without u@down%d: ssh fails (No route", i);
         assert_int_equal(count_of(printed, words), 1);
     }
     free(printed);

@@ -224,7 +224,7 @@ static void test_wrong_hosts_are_refused(void **_)
     assert_fails(train_with("", "--hosts", "a:b"), 64, "--hosts", "'a:b'",
                  "a:4,b:4");
     assert_fails(train_with("", "--hosts", "-oProxyCommand=id"), 64,
-                 "no name of a host");
+                 "invalid host name");
     assert_fails(train_with("", "--hostfile", in_folder("none")), 66, "none");
     assert_fails(train_with("", "--hosts", "no.such.host.invalid"), 69,
                  "no.such.host.invalid", "/etc/hosts");

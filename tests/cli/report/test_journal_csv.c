@@ -83,7 +83,7 @@ static void test_what_has_no_journal_is_refused(void **_)
     assert_fails(BMUF("info", "one", "--csv", "--event", "blocks"), 64,
                  "--event blocks: one has no such event, only start block");
     assert_fails(BMUF("info", "one", "--event", "block"), 64,
-                 "--event counts with --csv only");
+                 "--event requires --csv");
     assert_fails(BMUF("info", "one", "--csv", "--json"), 64, "--csv or --json");
     assert_fails(BMUF("info", "none", "--csv"), 66, "none");
 }

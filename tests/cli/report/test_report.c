@@ -364,15 +364,12 @@ static void test_a_killed_run_has_a_report(void **_)
     remove_run("killed");
 }
 
-static void test_absent_data_are_said_and_the_rest_is_made(void **_)
+static void test_a_set_that_is_not_there_is_an_error(void **_)
 {
     (void)_;
-    assert_code(BMUF("report", "a", "--on", "nowhere", "--out", "n.html"), 0);
-    assert_page(page("n.html"));
-    assert_says(page("n.html"), "a was not scored for this report: ");
-    assert_says(page("n.html"), "nowhere");
-    assert_says(page("n.html"), "No run could be scored: see Results.");
-    assert_true(count_of(page("n.html"), "<figure>") >= 8);
+    assert_fails(BMUF("report", "a", "--on", "nowhere", "--out", "n.html"), 66,
+                 "nowhere");
+    assert_int_equal(access(in_folder("n.html"), F_OK), -1);
 }
 
 static void test_names_are_escaped(void **_)
@@ -384,6 +381,28 @@ static void test_names_are_escaped(void **_)
     assert_page(page("e.html"));
     assert_says(page("e.html"), "<td>x&lt;y&amp;&#39;z</td>");
     remove_run("x<y&'z");
+}
+
+/* JSON has UTF-8 alone; names of files have any bytes. */
+static void test_names_that_are_not_utf8_are_escaped_in_json(void **_)
+{
+    json_t *result = NULL;
+
+    (void)_;
+    copy_run("a", "x\xff");
+    result = result_of(BMUF("compare", "a", "x\xff", "--on", "test", "--json"));
+    assert_string_equal(
+        json_string_value(json_object_get(run_of(result, 1), "run")), "x\\xff");
+    json_decref(result);
+    result = result_of(BMUF("info", "x\xff", "--json"));
+    assert_string_equal(json_string_value(json_object_get(result, "run")),
+                        "x\\xff");
+    json_decref(result);
+    result = result_of(BMUF("eval", "x\xff", "test", "--json"));
+    assert_non_null(
+        strstr(json_string_value(json_object_get(result, "model")), "x\\xff/"));
+    json_decref(result);
+    remove_run("x\xff");
 }
 
 /* |G| = 2, |Delta| = 3 and cosine 0.5 give a gain of 0.75, eta = 0.75 and zeta =
@@ -541,9 +560,9 @@ static void test_report_says_what_is_wrong(void **_)
     (void)_;
     assert_fails(BMUF("report", "a", "b"), 64, "needs --out FILE.html");
     assert_fails(BMUF("report", "a", "--band", "job.sed", "--out", "x.html"),
-                 64, "--band job.sed is no setting");
+                 64, "--band job.sed is not a setting");
     assert_fails(BMUF("report", "tiny.ini", "--out", "x.html"), 66,
-                 "tiny.ini is no run: it has no journal.jsonl");
+                 "tiny.ini is not a run: it has no journal.jsonl");
     assert_fails(BMUF("report", "a", "--out", "no/x.html"), 73, "no/x.html");
     assert_int_equal(access(in_folder("x.html"), F_OK), -1);
 }
@@ -584,8 +603,9 @@ int main(void)
         cmocka_unit_test(test_colours_mark_the_errors),
         cmocka_unit_test(test_seeds_are_drawn_as_a_band),
         cmocka_unit_test(test_a_killed_run_has_a_report),
-        cmocka_unit_test(test_absent_data_are_said_and_the_rest_is_made),
+        cmocka_unit_test(test_a_set_that_is_not_there_is_an_error),
         cmocka_unit_test(test_names_are_escaped),
+        cmocka_unit_test(test_names_that_are_not_utf8_are_escaped_in_json),
         cmocka_unit_test(test_the_effective_gain_is_that_of_the_norms),
         cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),

@@ -162,7 +162,7 @@ static void test_a_lost_checkpoint_is_taken_from_a_copy(void **state)
     assert_int_equal(unlink(file_of("b", 6)), 0);
     go_on(&p);
     assert_said(&p, "resuming from c/block-00000006");
-    assert_said(&p, "2 blocks after block 6, ");
+    assert_said(&p, "2 blocks after block 6");
 }
 
 static void test_a_run_that_is_lost_continues_from_its_copies(void **state)
@@ -242,14 +242,150 @@ static void test_damage_of_any_kind_falls_back(void **state)
         assert_said(&p, copies ? "trying its copy" : "trying an older one");
         assert_said(&p, copies ? "resuming from b/block-00000006"
                                : "checkpoints/block-00000004");
-        assert_said(&p, copies ? "2 blocks after block 6, "
-                               : "4 blocks after block 4, ");
+        assert_said(&p, copies ? "2 blocks after block 6"
+                               : "4 blocks after block 4");
         assert_same_model("straight", "half");
         for (int k = 7; copies && k <= 8; k++) {
             (void)unlink(file_of("b", k));
             (void)unlink(file_of("c", k));
         }
     }
+}
+
+/* Of another run, and with larger numbers, as of a copy by mistake. */
+static void test_checkpoints_of_others_remove_none_of_the_own(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("another");
+    train(&p, "another", 1,
+          "job.seed=2; train.epochs=5; train.checkpoint_every=4");
+    assert_ended(&p, 0);
+    make_half_a_run();
+    run_tool((char *[]){"cp", "-r", (char *)in_folder("another/checkpoints"),
+                        (char *)in_folder("half"), NULL});
+    train(&p, "half", 1, "train.checkpoint_every=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "is of another run");
+    assert_same_model("straight", "half");
+    assert_has_only("half/checkpoints", (int[]){4, 6, 8, 12, 16, 20, 0});
+    train(&p, "half", 1, "train.checkpoint_every=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "half is complete");
+}
+
+static void test_fewer_epochs_than_have_begun_are_refused(void **state)
+{
+    program p;
+
+    (void)state;
+    make_half_a_run();
+    train(&p, "half", 2, "train.epochs=1");
+    assert_ended(&p, 78);
+    assert_said(&p, "train.epochs = 1, but 2 blocks of epoch 2 are done");
+    assert_int_not_equal(access(in_folder("half/model.safetensors"), F_OK), 0);
+    go_on(&p);
+}
+
+/* ---- checkpoints that cannot be had --------------------------------------- */
+
+static void empty_folder(const char *run)
+{
+    char name[80];
+
+    snprintf(name, sizeof name, "%s/checkpoints", run);
+    remove_run(name);
+    run_tool((char *[]){"mkdir", (char *)in_folder(name), NULL});
+}
+
+static void assert_refused(program *p, int code, const char *words)
+{
+    RUN_PROGRAM(p, "train", "half", "--set", "data.train=dev");
+    assert_ended(p, code);
+    assert_said(p, words);
+    assert_int_equal(times_said(p, "bmuf: "), 1);
+    RUN_PROGRAM(p, "train", "half", "--dry-run");
+    assert_ended(p, code);
+}
+
+static void test_a_run_without_its_checkpoints_is_not_begun_anew(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("straight");
+    train(&p, "straight", 1, "");
+    assert_ended(&p, 0);
+    copy_run("straight", "half");
+    empty_folder("half");
+    assert_refused(&p, 66,
+                   "the journal has checkpoints up to block 8, but "
+                   "half/checkpoints has none: restore or mount them");
+    remove_run("half/checkpoints");
+    assert_refused(&p, 66, "the journal has checkpoints up to block 8, ");
+    write_text("half/checkpoints", "a file");
+    assert_refused(&p, 66,
+                   "half/checkpoints: the checkpoints in it cannot be "
+                   "listed: Not a directory");
+    empty_folder("half");
+    remove_run("half/journal.jsonl");
+    assert_refused(&p, 66,
+                   "half has a model, but half/checkpoints has no checkpoints");
+    assert_same_model("straight", "straight");
+}
+
+static void test_a_job_killed_before_its_first_checkpoint_begins_again(void **s)
+{
+    program p;
+
+    (void)s;
+    remove_run("straight");
+    train(&p, "straight", 1, "");
+    assert_ended(&p, 0);
+    copy_run("straight", "half");
+    empty_folder("half");
+    forget_checkpoints("half");
+    train(&p, "half", 2, "");
+    assert_ended(&p, 0);
+    assert_said(&p, "repeating 8 blocks after block 0 ");
+    assert_same_model("straight", "half");
+}
+
+static void test_checkpoints_that_cannot_be_read_are_not_given_up(void **state)
+{
+    program p;
+
+    (void)state;
+    make_half_a_run();
+    for (int k = 1; k <= 6; k++)
+        if (has("half/checkpoints", k)) {
+            assert_int_equal(unlink(file_of("half/checkpoints", k)), 0);
+            assert_int_equal(symlink("gone", file_of("half/checkpoints", k)),
+                             0);
+        }
+    train(&p, "half", 2, "train.checkpoint_every=2");
+    assert_ended(&p, 66);
+    assert_said(&p, "make them readable and run the same command again");
+    assert_not_said(&p, "another --out");
+}
+
+static void test_foreign_checkpoints_in_a_new_run_are_named(void **state)
+{
+    program p;
+
+    (void)state;
+    make_another_run();
+    remove_run("second");
+    copy_run("another", "second");
+    remove_run("second/config.ini");
+    remove_run("second/journal.jsonl");
+    run_tool((char *[]){"sh", "-c", "rm \"$1\"/model*", "sh",
+                        (char *)in_folder("second"), NULL});
+    train(&p, "second", 1, "");
+    assert_ended(&p, 65);
+    assert_said(&p, "second/checkpoints has checkpoints that are of no use");
+    assert_not_said(&p, "train.checkpoint_copies");
 }
 
 /* ---- folders ------------------------------------------------------------- */
@@ -274,6 +410,9 @@ static void test_folders_of_other_runs_are_refused(void **state)
     train(&p, "second", 1, "train.checkpoint_copies=a b c d");
     assert_ended(&p, 78);
     assert_said(&p, "train.checkpoint_copies: more than 3 folders");
+    train(&p, "second", 1, "train.checkpoint_copies=./second//checkpoints");
+    assert_ended(&p, 78);
+    assert_said(&p, "the run's own folder");
 }
 
 /* As with a disk that is not mounted: nothing is written in its place. */
@@ -373,6 +512,13 @@ int main(void)
         cmocka_unit_test(test_a_lost_checkpoint_is_taken_from_a_copy),
         cmocka_unit_test(test_a_run_that_is_lost_continues_from_its_copies),
         cmocka_unit_test(test_damage_of_any_kind_falls_back),
+        cmocka_unit_test(test_checkpoints_of_others_remove_none_of_the_own),
+        cmocka_unit_test(test_fewer_epochs_than_have_begun_are_refused),
+        cmocka_unit_test(test_a_run_without_its_checkpoints_is_not_begun_anew),
+        cmocka_unit_test(
+            test_a_job_killed_before_its_first_checkpoint_begins_again),
+        cmocka_unit_test(test_checkpoints_that_cannot_be_read_are_not_given_up),
+        cmocka_unit_test(test_foreign_checkpoints_in_a_new_run_are_named),
         cmocka_unit_test(test_folders_of_other_runs_are_refused),
         cmocka_unit_test(test_a_folder_within_one_that_is_missing_is_refused),
         cmocka_unit_test(test_a_folder_that_cannot_be_used_ends_a_new_run_only),

@@ -122,6 +122,24 @@ static void test_a_model_that_was_not_written_comes_with_the_next_run(void **_)
     assert_same_model("straight", "late");
 }
 
+static void test_a_folder_that_was_removed_is_made_again(void **_)
+{
+    char old[200];
+    int newest = 0;
+    program p;
+
+    (void)_;
+    remove_run("full");
+    train_start(&p, "full", 1, endless);
+    assert_true(event_comes(&p, "full", "checkpoint", 1));
+    snprintf(old, sizeof old, "%s", in_folder("full/checkpoints"));
+    assert_int_equal(rename(old, in_folder("full/moved")), 0);
+    assert_true(event_comes(&p, "full", "block", events("full", "block") + 6));
+    kill(p.pid, SIGTERM);
+    assert_ended(&p, 75);
+    assert_true(checkpoints("full", &newest) > 0);
+}
+
 /* SIGXFSZ is ignored, which programs inherit: too large a file is an error of
  * write(), as on a full disk. */
 static int prepare(void **state)
@@ -136,6 +154,7 @@ int main(void)
         cmocka_unit_test(test_stopping_on_a_full_disk_says_what_is_lost),
         cmocka_unit_test(
             test_a_model_that_was_not_written_comes_with_the_next_run),
+        cmocka_unit_test(test_a_folder_that_was_removed_is_made_again),
     };
 
     return cmocka_run_group_tests_name("full_disk", tests, prepare,

@@ -104,7 +104,7 @@ static void test_a_trained_model_learns_faster_than_a_new_one(void **state)
     assert_ended(&p, 0);
     assert_said(&p, "layers taken from base/model-best.safetensors: 0.blstm "
                     "2.linear");
-    assert_not_said(&p, "begin anew");
+    assert_not_said(&p, "initialised randomly");
     train(&p, "scratch", 1, "train.epochs=1; job.seed=5");
     assert_ended(&p, 0);
     assert_true(loss_after("tuned", 1) < 0.8 * loss_after("scratch", 1));
@@ -146,7 +146,7 @@ static void test_layers_that_do_not_fit_begin_anew(void **state)
                 "model.net=blstm:12 dropout:0.2 blstm:5 linear");
     assert_ended(&p, 0);
     assert_said(&p, "layers taken from base/model.safetensors: 0.blstm");
-    assert_said(&p, "layers that begin anew: 2.blstm 3.linear");
+    assert_said(&p, "layers initialised randomly: 2.blstm 3.linear");
     assert_true(same_tensor(in_folder("wide/model.safetensors"),
                             in_folder("base/model.safetensors"), "0.blstm.wh"));
     train(&p, "none", 1, STILL "train.init=base; model.net=blstm:9 linear");
@@ -198,7 +198,7 @@ static void test_a_new_vocabulary_keeps_the_rows_of_common_symbols(void **state)
     assert_ended(&p, 0);
     snprintf(line, sizeof line,
              "of layer 2.linear the rows of %.0f of %.0f symbols are taken, 2 "
-             "begin anew",
+             "are initialised randomly",
              classes - 2, classes);
     assert_said(&p, line);
 }
@@ -339,13 +339,13 @@ static void test_a_branch_says_what_does_not_fit(void **state)
           "sgd.local_state=keep");
     assert_ended(&p, 0);
     assert_said(&p, "taken over from that run: delta, sgd.v");
-    assert_said(&p, "beginning anew: sgd.v of 2 workers");
-    assert_said(&p, "of no use to the new settings: ema");
+    assert_said(&p, "reset: sgd.v of 2 workers");
+    assert_said(&p, "not used by the new settings: ema");
     train(&p, "steps", 1,
           "train.from=kept; train.epochs=1; train.strategy=ssgd");
     assert_ended(&p, 0);
-    assert_said(&p, "beginning anew: sgd.v");
-    assert_said(&p, "of no use to the new settings: delta");
+    assert_said(&p, "reset: sgd.v");
+    assert_said(&p, "not used by the new settings: delta");
 }
 
 static void test_a_branch_is_resumed_without_the_run(void **state)
@@ -398,7 +398,7 @@ static void test_a_branch_of_a_coded_run_starts_from_the_model(void **state)
           "train.from=coded; train.epochs=1; compress.code=fp32; "
           "bmuf.momentum=0.2");
     assert_ended(&p, 0);
-    assert_said(&p, "beginning anew: common");
+    assert_said(&p, "reset: common");
     train(&p, "from-coded-plain", 1,
           "train.from=coded; train.epochs=1; bmuf.momentum=0.2");
     assert_ended(&p, 0);

@@ -41,6 +41,8 @@ static void go_on_from(int block, int blocks, const char *settings)
     copy_run("every", "rest");
     for (int later = block + 1; later <= blocks; later++)
         assert_int_equal(unlink(checkpoint_of("rest", later)), 0);
+    if (block == 0)
+        forget_checkpoints("rest");
     assert_int_equal(unlink(in_folder("rest/model.safetensors")), 0);
     train(&p, "rest", 1 + block % 4, settings);
     assert_ended(&p, 0);
@@ -463,6 +465,13 @@ static void test_a_run_is_resumed_by_its_name(void **state)
     RUN_PROGRAM(&p, "train", "other/config.ini", "--set", "train.epochs=4");
     assert_ended(&p, 0);
     assert_same_model("long", "other");
+    copy_run("short", "other"); /* also without its journal */
+    remove_run("other/journal.jsonl");
+    remove_run("run");
+    RUN_PROGRAM(&p, "train", "other", "--set", "train.epochs=4");
+    assert_ended(&p, 0);
+    assert_same_model("long", "other");
+    assert_int_not_equal(access(in_folder("run"), F_OK), 0);
 }
 
 /* What was refused, or has diverged at once, keeps no folder from a command that

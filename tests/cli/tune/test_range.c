@@ -74,7 +74,7 @@ static void test_mistakes_are_explained(void **_)
         {"train.rate=0.1..1:cubic", "unknown scale cubic"},
         {"bmuf.momentum=0.5..2", "is not within [0, 0.9999]"},
         {"sgd.momentum=0..0.9:logit", "is within 0 and 1"},
-        {"sgd.local_state=1..2", "the setting is no number"},
+        {"sgd.local_state=1..2", "the setting is not a number"},
         {"train.rate=0.1,,0.2", "expected at most"},
     };
     bm_axis a;

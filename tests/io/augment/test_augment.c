@@ -1,6 +1,6 @@
 /*
  * What augmentation makes of small sequences: known answers, replicas that are
- * written anew from the documentation, and distributions.
+ * written again from the documentation, and distributions.
  */
 #include "io/augment/augment.h"
 #include "io/augment/draw.h"

@@ -613,13 +613,13 @@ static void test_invalid_settings_are_listed(void **state)
         {{"copies.count=1", "copies.noise=white"}, NULL},
         {{"copies.count=1", "copies.speed=0.9:1.1"}, NULL},
         {{"copies.count=2", NULL}, "makes copies that equal"},
-        {{"copies.noise=white", NULL}, "counts with copies.count > 0"},
+        {{"copies.noise=white", NULL}, "applies only with copies.count > 0"},
         {{"copies.count=1", "copies.speed=9"}, "copies.speed = 9 is invalid"},
         {{"copies.noise=pink", "copies.snr=20:5"}, "copies.snr = 20:5"},
         {{"copies.noise=pink", "copies.snr=x"}, "copies.snr = x"},
         {{"copies.reverb=made", "copies.t60=0.01"}, "copies.t60 = 0.01"},
         {{"copies.reverb=rooms", "copies.t60=0.3"},
-         "counts with copies.reverb = made"},
+         "applies only with copies.reverb = made"},
     };
 
     (void)state;

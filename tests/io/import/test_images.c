@@ -382,7 +382,8 @@ static void test_damaged_files_are_problems(void **_)
     check_cuts("a.tif", 0, "TIFF: ");
     check_cuts("a.jpg", 8, "");
     write_text("more.pgm", "P2 2 1 9 9 10");
-    assert_non_null(strstr(problem_of("more.pgm", 9), "no number up to 9"));
+    assert_non_null(
+        strstr(problem_of("more.pgm", 9), "is not a number up to 9"));
     write_text("word.png", "words");
     assert_non_null(strstr(problem_of("word.png", 9),
                            "word.png: not a PNG, JPEG, TIFF, PBM, PGM"));

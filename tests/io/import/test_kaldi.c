@@ -142,7 +142,7 @@ static void test_wrong_places_are_problems(void **state)
          "byte 9999: the file is shorter; the list and the archive do not "
          "belong together"},
         {BYTES("u  [ 1 2\n 3 ]\n"), "x.ark:2", "rows of different lengths"},
-        {BYTES("u  [ 1 x ]\n"), "x.ark:2", "a word that is no number"},
+        {BYTES("u  [ 1 x ]\n"), "x.ark:2", "a word that is not a number"},
         {BYTES("u  [ ]\n"), "x.ark:2", "an empty matrix"},
         {BYTES("u  [ 1 nan ]\n"), "x.ark:2", "NaN or infinite"},
         {BYTES("\x1f\x8b\x08\0"), "x.ark",
@@ -505,7 +505,7 @@ static void test_damaged_alignments_say_where(void **state)
         {BYTES("u1 \0B\4\2\0\0\0\4\5\0\0\0\4\7"), "is impossible"},
         {BYTES("u1 \0B\4\1\0\0\0\5\5\0\0\0"), "no integer of 4 bytes"},
         {BYTES("u1 1 -2\n"), "u1: class -2 of frame 1 is below 0"},
-        {BYTES("u1 1 x\n"), "a word that is no integer"},
+        {BYTES("u1 1 x\n"), "a word that is not an integer"},
         {BYTES("u1 1\nu1 2\n"), "u1 occurs twice"},
         {BYTES("\0\1"), "there is no key"},
         {BYTES("\n"), "is empty"},

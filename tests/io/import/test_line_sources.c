@@ -489,7 +489,7 @@ static void test_pack_takes_what_users_have(void **_)
     assert_says(BMUF("info", "d3").out, "otsu");
     assert_fails(
         BMUF("pack", "--audio", "tr.txt", "--image-dir", "img", "--out", "d4"),
-        64, "--image-dir goes with --images alone");
+        64, "--image-dir requires --images");
 }
 
 /* ---- ALTO, packed -------------------------------------------------------- */

@@ -120,7 +120,7 @@ static void test_all_missing_files_are_reported_at_once(void **state)
                           "{\"id\": \"b\", \"image\": \"there.png\"}\n"
                           "{\"id\": \"c\", \"image\": \"/no/where.png\"}\n");
     assert_manifest_says(BM_ERR_FORMAT, "2 of 3 files cannot be opened");
-    assert_manifest_says(BM_ERR_FORMAT, "let them pass with --max-left-out 67");
+    assert_manifest_says(BM_ERR_FORMAT, "raise --max-left-out to 67");
     assert_manifest_says(BM_ERR_FORMAT, "gone.png: No such file");
     assert_manifest_says(BM_ERR_FORMAT, "m.jsonl:3: /no/where.png: No such");
     assert_null(strstr(bm_last_error(), "there.png"));
@@ -197,7 +197,7 @@ static void test_invalid_excerpts_are_refused(void **state)
         {"\"duration\": 0", "\"duration\" is not a number"},
         {"\"start\": 1, \"offset\": 1", "both \"start\" and \"offset\""},
         {"\"duration\": 1, \"end\": 1", "both \"duration\" and \"end\""},
-        {"\"start\": 2, \"end\": 1.5", "\"end\" 1.5 is not behind \"start\" 2"},
+        {"\"start\": 2, \"end\": 1.5", "\"end\" 1.5 is not after \"start\" 2"},
         {"\"audio_filepath\": \"a.wav\"", "\"audio_filepath\"; give only one"},
     };
 
@@ -373,7 +373,7 @@ static void test_manifests_may_be_compressed_or_standard_input(void **state)
         bm_manifest_read(&m, in_folder("m.tsv.gz"), "audio", 0, false),
         BM_ERR_FORMAT);
     assert_non_null(
-        strstr(bm_last_error(), "damaged or end early, behind line"));
+        strstr(bm_last_error(), "damaged or end early, after line"));
     write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"/dev/null\"}\n");
     assert_non_null(freopen(in_folder("m.jsonl"), "r", stdin));
     assert_ok(bm_manifest_read(&m, "-", "audio", 100, false));

@@ -386,7 +386,7 @@ static void test_faults_of_files_name_what_is_wrong(void **state)
     }
     assert_ok(open_file(&i, write_file("f.hdf", &bad), NULL, 0, NULL));
     assert_non_null(strstr(next_item(i).problem->text,
-                           "label 0 is 7, but classes are 0 to 2; mend the "
+                           "label 0 is 7, but classes are 0 to 2; correct the "
                            "label, or write the file with all classes"));
     bm_importer_close(i);
     assert_int_equal(open_file(&i, in_folder("none.hdf"), NULL, 0, NULL),

@@ -126,7 +126,7 @@ static void test_numbers_out_of_range_are_damage(void **state)
         c.position = positions[i];
         assert_ok(bm_checkpoint_save(BM_ONE_PATH(path), comm, &c, NULL));
         check_load_fails(path, comm, &params, states, n, BM_ERR_FORMAT,
-                         "is no count");
+                         "is not a count");
     }
     FOR_EACH (i, numbers) {
         bm_checkpoint c = describe_checkpoint(&params, kept, n);

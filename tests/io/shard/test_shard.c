@@ -556,7 +556,7 @@ static void test_a_description_that_is_too_long_is_refused(void **_)
         BM_ERR_CONFIG);
     assert_non_null(strstr(bm_last_error(), "has 60001 bytes"));
     assert_non_null(
-        strstr(bm_last_error(), "take features.normalise = utterance"));
+        strstr(bm_last_error(), "use features.normalise = utterance"));
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     corpus_remove(directory);
 }
