@@ -558,24 +558,31 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
     return BM_OK;
 }
 
-/* A folder with config.ini is a run, also if its journal is lost; a file of that
- * name may be of someone's own. */
+static bool has(const char *directory, const char *name)
+{
+    char path[2200];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return exists(path);
+}
+
+/* A folder with config.ini and checkpoints is a run, also if its journal is lost;
+ * with config.ini alone it is one of a user's own, as such a file is. */
 bool bm_run_of(const char *config, char *directory, size_t room)
 {
-    static const char name[] = "config.ini";
+    static const char name[] = "config.ini", journal[] = "journal.jsonl";
     size_t n = strlen(config);
     bool file =
         strcmp(config, name) == 0 || bm_ends_with(config, "/config.ini");
-    char path[2200];
 
     snprintf(directory, room, "%s", config);
     if (file && n == strlen(name))
         snprintf(directory, room, ".");
     else if (file && n < room)
         directory[n - sizeof name] = '\0';
-    snprintf(path, sizeof path, "%s/%s", directory,
-             file ? "journal.jsonl" : name);
-    return exists(path);
+    if (has(directory, journal))
+        return true;
+    return !file && has(directory, name) && has(directory, "checkpoints");
 }
 
 bm_status bm_run_begin(const bm_run *run, bm_comm *comm,

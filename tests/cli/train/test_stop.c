@@ -472,6 +472,12 @@ static void test_a_run_is_resumed_by_its_name(void **state)
     assert_ended(&p, 0);
     assert_same_model("long", "other");
     assert_int_not_equal(access(in_folder("run"), F_OK), 0);
+    remove_run("other/journal.jsonl"); /* the folder of a recipe */
+    remove_run("other/checkpoints");
+    RUN_PROGRAM(&p, "train", "other", "--set", "train.epochs=1");
+    assert_ended(&p, 0);
+    assert_int_equal(access(in_folder("run/journal.jsonl"), F_OK), 0);
+    remove_run("run");
 }
 
 /* What was refused, or has diverged at once, keeps no folder from a command that
