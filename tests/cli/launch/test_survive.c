@@ -164,7 +164,7 @@ static void test_a_job_without_progress_ends(void **state)
     assert_int_equal(kill(process_of(&p, 1), SIGKILL), 0);
     assert_ended(&p, 137);
     assert_said(&p, "restart 1 of at most 100");
-    assert_said(&p, "no new checkpoint since the one before");
+    assert_said(&p, "no checkpoint newer than block");
     assert_int_equal(events("futile", "restart"), 1);
 }
 
