@@ -78,8 +78,9 @@ static bm_status move(void *self, bm_position at, int64_t *steps)
 
     l->at = at;
     BM_TRY(bm_reader_block(l->reader, at, steps));
-    for (int k = l->first; k<l->last && * steps> 0; k++)
-        l->passed.left += bm_reader_frames(l->reader, k);
+    if (*steps > 0)
+        for (int k = l->first; k < l->last; k++)
+            l->passed.left += bm_reader_frames(l->reader, k);
     *steps = steps_of(l, *steps);
     return BM_OK;
 }

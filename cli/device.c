@@ -83,7 +83,7 @@ static bm_status open_own(bm_device *d, const bm_comm *comm, const char *device)
     return bm_backend_open(&d->be, "cpu", 0);
 }
 
-/* *Collective*. All ranks must have the same kind of device. */
+/* Collective. All ranks must have the same kind of device. */
 static bm_status agree(const bm_device *d, bm_comm *comm)
 {
     int there[2] = {on_cuda(d), !on_cuda(d)};
@@ -105,7 +105,7 @@ static bm_status of_all(bm_comm *comm, bm_status status)
     return comm != NULL ? bm_comm_agree(comm, status) : status;
 }
 
-/* *Collective*. All ranks have the same precision: bf16 if it suits the devices
+/* Collective. All ranks have the same precision: bf16 if it suits the devices
  * of all. */
 static bm_status choose_precision(bm_device *d, bm_comm *comm,
                                   const char *precision)

@@ -196,18 +196,14 @@ static bool has_model(const bm_run *run)
            exists(run->ema_path);
 }
 
-/* *fresh: the run has no block yet, so that other settings lose nothing. */
-static bm_status look_for_work(const bm_run *run, bool *fresh)
+/* Whether a run with n checkpoints has no block yet, so that other settings lose
+ * nothing. */
+static bool is_fresh(const bm_run *run, size_t n)
 {
-    bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
-    size_t n = 0;
-
-    BM_TRY(bm_run_list(run, any, BM_CHECKPOINT_PATHS, &n));
-    *fresh = !exists(run->config_path) ||
-             (n == 0 && !has_model(run) &&
-              count_events(run->journal_path, "block") == 0 &&
-              count_events(run->journal_path, "checkpoint") == 0);
-    return BM_OK;
+    return !exists(run->config_path) ||
+           (n == 0 && !has_model(run) &&
+            count_events(run->journal_path, "block") == 0 &&
+            count_events(run->journal_path, "checkpoint") == 0);
 }
 
 static void take_block(void *self, const char *kind, json_t *event)
@@ -218,44 +214,44 @@ static void take_block(void *self, const char *kind, json_t *event)
         *block = fmax(*block, bm_event_number(event, "block"));
 }
 
-/* A run that had checkpoints and has none would be trained from the start, and
- * its models overwritten. Without checkpoints in the journal the job was killed
- * before the first one, and starts again; where a journal with its blocks is
- * missing, a model tells that it was not. */
+/* For a run without checkpoints. If it had some, training from the start would
+ * overwrite its models. If its journal has none either, the job was killed before
+ * the first one, and may start again; without a journal a model shows that there
+ * was more. */
 static bm_status check_presence(const bm_run *run)
 {
-    bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
-    size_t n = 0;
     double block = -1;
 
-    BM_TRY(bm_run_list(run, any, BM_CHECKPOINT_PATHS, &n));
-    if (n > 0)
-        return BM_OK;
     if (bm_journal_events(run->directory, take_block, &block) == BM_OK &&
         block >= 0)
         return BM_FAIL(BM_ERR_MISSING,
                        "the journal has checkpoints up to block %.0f, but %s "
                        "has none: restore or mount them, or give another --out "
-                       "to start anew",
+                       "to train from the start",
                        block, run->checkpoints);
     if (has_model(run) && count_events(run->journal_path, "block") == 0)
         return BM_FAIL(BM_ERR_MISSING,
                        "%s has a model, but %s has no checkpoints: restore or "
-                       "mount them, or give another --out to start anew",
+                       "mount them, or give another --out to train from the "
+                       "start",
                        run->directory, run->checkpoints);
     return BM_OK;
 }
 
 /* Fails unless a run that has been opened or is to be opened can be resumed
- * with these settings; *fresh as above. */
+ * with these settings; *fresh: is_fresh. */
 static bm_status check_resumable(const bm_run *run, const bm_config *config,
                                  bool *fresh)
 {
-    BM_TRY(look_for_work(run, fresh));
+    bm_run_checkpoint any[BM_CHECKPOINT_PATHS];
+    size_t n = 0;
+
+    BM_TRY(bm_run_list(run, any, BM_CHECKPOINT_PATHS, &n));
+    *fresh = is_fresh(run, n);
     if (*fresh)
         return BM_OK;
     BM_TRY(compare_run(run, config));
-    return check_presence(run);
+    return n > 0 ? BM_OK : check_presence(run);
 }
 
 /* The folder above must be there: without it the disk is not mounted. */

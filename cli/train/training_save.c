@@ -200,7 +200,7 @@ bm_status bm_training_save(bm_training *t, bool behind)
 const char *bm_training_remedy(bm_status status)
 {
     return status == BM_ERR_CREATE
-               ? "make sure that its folder is there and can be written to"
+               ? "restore its folder, or the permission to write to it,"
                : "free space, or see to the disk,";
 }
 

@@ -102,7 +102,7 @@ BM_CHECKED bm_status bm_checkpoint_list(const char *directory, int64_t *blocks,
                                         size_t room, size_t *n);
 /* Which checkpoints stay. */
 typedef struct bm_retention {
-    int64_t last;          /* the block just written, and all above it: those
+    int64_t last;          /* the block just written; later ones stay, as they
                               were skipped when the run was resumed */
     size_t newest;         /* number of the newest ones up to `last`, which is
                               one of them */

@@ -68,14 +68,12 @@ static bm_status cannot_list(const char *directory, int error)
                    strerror(error));
 }
 
-/* ENOTDIR: a file is in the place of a folder above it, or in its own. */
+/* With ENOTDIR the directory itself may be a file; if nothing is there, a folder
+ * above it is one. */
 static bool is_absent(const char *directory, int error)
 {
-    bool absent =
-        error == ENOENT || (error == ENOTDIR && access(directory, F_OK) != 0);
-
-    errno = error;
-    return absent;
+    return error == ENOENT ||
+           (error == ENOTDIR && access(directory, F_OK) != 0);
 }
 
 /* The newest ones with numbers of at most `last`; otherwise as
@@ -85,12 +83,12 @@ static bm_status list_up_to(const char *directory, int64_t last,
 {
     DIR *files = opendir(directory);
     const struct dirent *file = NULL;
-    int error = 0;
+    int error = files == NULL ? errno : 0;
 
     *n = 0;
     if (files == NULL)
-        return is_absent(directory, errno) ? BM_OK
-                                           : cannot_list(directory, errno);
+        return is_absent(directory, error) ? BM_OK
+                                           : cannot_list(directory, error);
     for (errno = 0; (file = readdir(files)) != NULL; errno = 0) {
         int64_t x = number_of(file->d_name);
 

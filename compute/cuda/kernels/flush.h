@@ -21,8 +21,8 @@ BM_INLINE double bm_widen(float x)
     return bm_flush(x);
 }
 
-/* To float. A number is too small if it is below 2^-126: on ARM as it is, on x86
- * when rounded to 24 bits, though a float has fewer there. */
+/* To float; below 2^-126 it is zero. ARM compares before it rounds, x86 after it
+ * has rounded to 24 bits. */
 BM_INLINE float bm_narrow(double x)
 {
 #ifdef __aarch64__

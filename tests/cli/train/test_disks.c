@@ -101,9 +101,8 @@ static void test_a_disk_that_fails_for_good(void **state)
         assert_ended(&p, ways[i].code);
         assert_said(&p, "no checkpoint has the blocks after block");
         assert_said(&p, strerror(ways[i].error));
-        assert_said(&p, ways[i].code == 73
-                            ? "make sure that its folder is there"
-                            : "free space, or see to the disk");
+        assert_said(&p, ways[i].code == 73 ? "restore its folder"
+                                           : "free space, or see to the disk");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
         assert_nothing_is_lost(&p);
     }
