@@ -24,8 +24,8 @@ long bm_cores(void);
 /*
  * Collective; comm NULL: this process alone. device: a word of BM_DEVICES; auto
  * is cuda if available, else cpu. precision: a word of BM_PRECISIONS; auto is
- * bf16 if that suits the devices of all ranks (bm_backend_precision), else fp32.
- * The ranks of a host take its devices in turn. Logs a note if there are
+ * bf16 if that suits the devices of all ranks (bm_backend_precision), else
+ * fp32. The ranks of a host take its devices in turn. Logs a note if there are
  * more CPU threads than cores. Free with bm_device_close.
  *
  * Fails on all ranks with BM_ERR_DEVICE if a rank has no such device, or if
