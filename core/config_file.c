@@ -1,5 +1,8 @@
-/* config_file.c - reads settings from an INI file, with inih, and writes
- * them. */
+/*
+ * config_file.c - reads settings from an INI file, with inih, and writes them.
+ * inih's buffer has 200 bytes, and a value may have more: inih gets each line
+ * without its value.
+ */
 #include "core/config_parts.h"
 
 #include "core/file.h"
@@ -20,8 +23,9 @@ typedef struct source {
     size_t settings; /* in sections, so far */
     bool open;       /* the last line was a setting, which can be continued */
     bool unread; /* the line is neither empty nor a comment, nor parsed yet */
-    bool is_quoted; /* the line's value is `quoted`, not what inih has */
-    char quoted[BM_LONGEST_LINE + 4];
+    bool is_quoted;
+    const char *value;              /* in `line` */
+    char text[BM_LONGEST_LINE + 2]; /* the line, its end and a zero */
     bm_status status;
 } source;
 
@@ -62,32 +66,29 @@ static void cut_comment(char *text)
     text[n] = '\0';
 }
 
-/* The value of "key = value" if it begins with a double quote, else NULL, as for
- * comments and sections. */
-static char *find_quoted(char *line)
+/* The value of "key = value"; NULL: the line is another one. */
+static char *find_value(char *line)
 {
     char *text = line + strcspn(line, "=:");
 
-    text += text[0] != '\0';
-    text += strspn(text, " \t");
-    return strchr("[#;", line[0]) == NULL && text[0] == '"' ? text : NULL;
+    if (text[0] == '\0' || strchr("[#;", line[0]) != NULL)
+        return NULL;
+    text++;
+    return text + strspn(text, " \t");
 }
 
-/* Moves the value after the opening quote to s->quoted; the closing quote has
- * nothing but a comment after it. False: there is none. */
-static bool take_quoted(source *s, char *text)
+/* Ends the value after the opening quote, at the closing quote, which has nothing
+ * but a comment after it. False: there is none. */
+static bool unquote(char *value)
 {
-    for (char *end = text + 1; *end != '\0'; end++) {
+    for (char *end = value; *end != '\0'; end++) {
         size_t blanks = strspn(end + 1, " \t\r\n");
 
         if (*end != '"' ||
             (end[1 + blanks] != '\0' &&
              (blanks == 0 || strchr("#;", end[1 + blanks]) == NULL)))
             continue;
-        snprintf(s->quoted, sizeof s->quoted, "%.*s", (int)(end - text - 1),
-                 text + 1);
-        s->is_quoted = true;
-        text[1] = '\0'; /* inih gets a quote instead */
+        *end = '\0';
         return true;
     }
     return false;
@@ -121,77 +122,94 @@ static bool continues(const source *s, const char *line, size_t indent)
            strstr(line, ": ") == NULL;
 }
 
-/* inih's reader: like fgets, but counts lines, strips the indentation and joins
- * continued values. */
-static char *read_line(char *line, int room, void *context)
+/* A line that fits; false at the end of the file. A longer one is a fault, and
+ * empty. */
+static bool get_line(source *s)
 {
-    source *s = context;
-    char where[512], first;
-    char *quoted = NULL;
-    size_t length, indent;
+    char where[512];
+    size_t length = 0;
 
-    close_line(s);
-    s->is_quoted = false;
-    if (fgets(line, room, s->file) == NULL)
-        return NULL;
+    if (fgets(s->text, sizeof s->text, s->file) == NULL)
+        return false;
     s->line++;
-    length = strlen(line);
-    if (!feof(s->file) && (length == 0 || line[length - 1] != '\n')) {
-        bm_fault_add(&s->config->faults, here(s, where, sizeof where),
-                     "the line is longer than %d characters or not text",
-                     BM_LONGEST_LINE);
-        for (int c = 0; c != EOF && c != '\n';)
-            c = fgetc(s->file);
-        line[0] = '\0';
-        return line;
-    }
-    indent = strspn(line, " \t");
-    memmove(line, line + indent, length - indent + 1);
-    quoted = find_quoted(line);
-    if (quoted == NULL)
+    length = strlen(s->text);
+    if (feof(s->file) || (length > 0 && s->text[length - 1] == '\n'))
+        return true;
+    bm_fault_add(&s->config->faults, here(s, where, sizeof where),
+                 "the line is longer than %d characters or not text",
+                 BM_LONGEST_LINE);
+    for (int c = 0; c != EOF && c != '\n';)
+        c = fgetc(s->file);
+    s->text[0] = '\0';
+    return true;
+}
+
+/* Finds the value in s->text, or appends the line to the last one. Returns what
+ * is left, without indentation. */
+static const char *parse_line(source *s)
+{
+    bool marked = s->line == 1 && strncmp(s->text, "\xEF\xBB\xBF", 3) == 0;
+    char *text = s->text + (marked ? 3 : 0); /* a byte order mark */
+    size_t indent = strspn(text, " \t");
+    char *line = text + indent, *value = find_value(line);
+    char where[512];
+
+    s->is_quoted = value != NULL && value[0] == '"';
+    s->value = NULL;
+    if (!s->is_quoted) {
         cut_comment(line);
+        value = find_value(line);
+    }
     if (continues(s, line, indent)) {
         append(s, line);
-        line[0] = '\0';
-        return line;
+        return "";
     }
-    if (quoted != NULL && !take_quoted(s, quoted)) {
+    if (s->is_quoted && !unquote(++value)) {
         bm_fault_add(&s->config->faults, here(s, where, sizeof where),
                      "the value begins with a double quote, but does not end "
                      "with one");
-        line[0] = '\0';
-        return line;
+        return "";
     }
-    first = line[0];
-    if (s->line == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0)
-        first = line[3]; /* the byte order mark of some editors */
-    s->unread = strchr("\r\n;#", first) == NULL &&
-                !(first == '[' && strchr(line, ']') != NULL);
+    s->unread = line[0] != '\0' && strchr("\r\n;#", line[0]) == NULL &&
+                !(line[0] == '[' && strchr(line, ']') != NULL);
+    s->value = value;
     return line;
 }
 
-/* Could a line "key = value" not be read? Blanks beside '=' may be missing in the
- * one that was. */
-static bool too_long(const source *s, const char *key, const char *text)
+/* inih's reader: like fgets, but counts lines and joins continued values. */
+static char *read_line(char *line, int room, void *context)
 {
-    size_t n = s->is_quoted ? strlen(s->quoted) + 2 : strlen(text);
+    source *s = context;
+    const char *rest = NULL;
+    char where[512];
+    size_t n = 0;
 
-    return strlen(key) + strlen(" = ") + n > BM_LONGEST_LINE + 2;
+    close_line(s);
+    if (!get_line(s))
+        return NULL;
+    rest = parse_line(s);
+    n = s->value != NULL ? strcspn(rest, "=:") + 1 : strlen(rest);
+    if (n >= (size_t)room) {
+        bm_fault_add(&s->config->faults, here(s, where, sizeof where),
+                     "the name is longer than %d characters", room - 2);
+        s->unread = false;
+        n = 0;
+    }
+    snprintf(line, (size_t)room, "%.*s", (int)n, rest);
+    return line;
 }
 
 static int take(void *context, const char *section, const char *key,
-                const char *text)
+                const char *empty)
 {
     source *s = context;
     const bm_entry *before = bm_config_find(s->config, section, key);
     char where[512];
 
+    (void)empty; /* s->value is the value */
     here(s, where, sizeof where);
     s->unread = false;
     s->open = false;
-    if (too_long(s, key, text))
-        bm_fault_add(&s->config->faults, where,
-                     "the line is longer than %d characters", BM_LONGEST_LINE);
     if (section[0] == '\0')
         bm_fault_add(&s->config->faults, where,
                      "%s is set before the first [section]", key);
@@ -200,8 +218,7 @@ static int take(void *context, const char *section, const char *key,
                      "%s.%s is set twice; first in %s", section, key,
                      before->origin);
     else if (s->status == BM_OK)
-        s->status = bm_config_add(s->config, section, key,
-                                  s->is_quoted ? s->quoted : text, where);
+        s->status = bm_config_add(s->config, section, key, s->value, where);
     s->settings += section[0] != '\0';
     s->open = !s->is_quoted && s->config->n > 0 &&
               bm_config_find(s->config, section, key) ==
@@ -299,7 +316,7 @@ bool bm_config_quoted(const char *text)
 /* Breaks a long value at blanks, into indented lines. */
 static void write_value(const char *key, const char *text, FILE *file)
 {
-    enum { WIDE = BM_LONGEST_LINE / 2 };
+    enum { WIDE = 80 }; /* columns */
     size_t column = strlen(key) + 3;
 
     if (bm_config_quoted(text)) {

@@ -5,8 +5,7 @@
 
 #include "core/config.h"
 
-/* inih's line buffer is 200 bytes in the builds that distributions ship. */
-enum { BM_LONGEST_LINE = 196 };
+enum { BM_LONGEST_LINE = 65535 }; /* bytes, without the line's end */
 
 typedef struct bm_entry {
     char *section, *key, *value;

@@ -262,7 +262,7 @@ static void test_invalid_values_are_rejected(void **state)
 
 static void test_faults_of_the_file_are_reported_by_line(void **state)
 {
-    char text[400];
+    static char text[66000];
 
     (void)state;
     assert_fault("workers = 2\n[model]\nnet=a\n",
@@ -274,11 +274,11 @@ static void test_faults_of_the_file_are_reported_by_line(void **state)
     assert_fault("[model]\nnet=a\n[job]\nworkers=1\n\nworkers=2\n",
                  "%s:6: job.workers is set twice; first in ");
     assert_fault("[model]\nnet=caf\xe9\n", "%s:2: model.net is not UTF-8");
-    snprintf(text, sizeof text, "[model]\nnet=%0193d\n", 0);
-    assert_fault(text, "%s:2: the line is longer than 196 characters");
-    snprintf(text, sizeof text, "[model]\nnet=a\n;%0250d\n", 0);
+    snprintf(text, sizeof text, "[model]\nnet=a\n%0200d = a\n", 0);
+    assert_fault(text, "%s:3: the name is longer than 198 characters");
+    snprintf(text, sizeof text, "[model]\nnet=a\n;%065535d\n", 0);
     assert_fault(text,
-                 "%s:3: the line is longer than 196 characters or not text");
+                 "%s:3: the line is longer than 65535 characters or not text");
 }
 
 static void test_all_faults_are_reported_at_once(void **state)
@@ -330,13 +330,15 @@ static void test_invalid_assignments_are_rejected(void **state)
         "workers=2", "job.workers",  "=", "", "job=x.y",
         "a.b=c\nd",  "a.b=\"c\" ; d"};
     bm_config *config = NULL;
-    char text[400];
+    static char text[66000];
 
     (void)state;
     assert_ok(bm_config_new(&config));
     FOR_EACH (i, bad)
         assert_int_equal(bm_config_set(config, bad[i]), BM_ERR_ARG);
-    snprintf(text, sizeof text, "a.b=%0250d", 0);
+    snprintf(text, sizeof text, "a.b=%065535d", 0);
+    assert_int_equal(bm_config_set(config, text), BM_ERR_ARG);
+    snprintf(text, sizeof text, "a.%0200d=1", 0);
     assert_int_equal(bm_config_set(config, text), BM_ERR_ARG);
     bm_config_free(config);
 }
@@ -439,6 +441,42 @@ static void test_long_values_are_written_and_read_back(void **state)
     assert_string_equal(fill(again).net, net + strlen("model.net="));
     bm_config_free(config);
     bm_config_free(again);
+}
+
+/* Paths may have 4,095 bytes, more than inih's line; with a blank and # they are
+ * written in quotes. */
+static void test_a_long_path_is_read_and_written(void **state)
+{
+    static const char *const forms[] = {"/a%04090d", "/a %04000d # b",
+                                        "\"/a%04090d"};
+
+    (void)state;
+    FOR_EACH (i, forms) {
+        char name[4200], net[4300], text[4400];
+        bm_config *config = NULL, *again = NULL;
+        FILE *file = NULL;
+
+        snprintf(name, sizeof name, forms[i], 0);
+        snprintf(net, sizeof net, "model.net=%s", name);
+        snprintf(text, sizeof text,
+                 i == 0 ? "[model]\nnet=%s ; c\n"
+                        : "[model]\nnet: \"%s\" # c\n",
+                 name);
+        again = read_text(text);
+        assert_string_equal(fill(again).net, name);
+        bm_config_free(again);
+        assert_ok(bm_config_new(&config));
+        assert_ok(bm_config_set(config, net));
+        file = fopen(path, "w");
+        assert_non_null(file);
+        assert_ok(bm_config_write(config, sections, file));
+        assert_int_equal(fclose(file), 0);
+        assert_ok(bm_config_new(&again));
+        assert_ok(bm_config_read(again, path));
+        assert_string_equal(fill(again).net, name);
+        bm_config_free(config);
+        bm_config_free(again);
+    }
 }
 
 /* Any accepted value is read back from a file unchanged. */
@@ -719,6 +757,7 @@ int main(void)
         cmocka_unit_test(test_comments_end_a_line_and_quotes_protect),
         cmocka_unit_test(test_a_value_may_begin_in_the_next_line),
         cmocka_unit_test(test_long_values_are_written_and_read_back),
+        cmocka_unit_test(test_a_long_path_is_read_and_written),
         cmocka_unit_test(test_values_are_rejected_or_read_back_unchanged),
         cmocka_unit_test(test_auto_and_choice_are_parsed),
         cmocka_unit_test(test_conflicting_settings_are_reported_with_the_rest),
