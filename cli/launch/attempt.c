@@ -37,7 +37,9 @@ typedef struct session {
     bm_mpirun_output output;
     bm_watchdog watchdog;
     pid_t child;   /* mpirun */
-    int pipe;      /* its stderr */
+    int messages;  /* its stderr */
+    int results;   /* its stdout, passed on so that a full disk is noticed */
+    int unwritten; /* errno of that */
     int dead;      /* a rank that has died; -1: none */
     double since;  /* when that was noticed */
     double next;   /* look at the ranks */
@@ -64,8 +66,9 @@ bool bm_attempt_asked(void)
 
 /* ---- mpirun -------------------------------------------------------------- */
 
-/* In the child: runs mpirun with stderr on `pipe`; does not return. */
-static void exec_mpirun(const bm_attempt *a, pid_t parent, int pipe)
+/* In the child: runs mpirun; does not return. */
+static void exec_mpirun(const bm_attempt *a, pid_t parent, int messages,
+                        int results)
 {
     sigset_t kept;
 
@@ -76,7 +79,8 @@ static void exec_mpirun(const bm_attempt *a, pid_t parent, int pipe)
     sigaddset(&kept, SIGINT);
     sigprocmask(SIG_BLOCK, &kept, NULL); /* mpirun unblocks them in its ranks */
     prctl(PR_SET_PDEATHSIG, SIGHUP);     /* ends mpirun and its ranks */
-    if (getppid() != parent || dup2(pipe, STDERR_FILENO) < 0)
+    if (getppid() != parent || dup2(messages, STDERR_FILENO) < 0 ||
+        dup2(results, STDOUT_FILENO) < 0)
         _exit(bm_status_exit(BM_ERR_COMM));
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -86,22 +90,35 @@ static void exec_mpirun(const bm_attempt *a, pid_t parent, int pipe)
     _exit(bm_status_exit(BM_ERR_MISSING));
 }
 
+static void pass_results(session *s, const char *text, size_t n)
+{
+    if (fwrite(text, 1, n, stdout) < n || fflush(stdout) != 0)
+        s->unwritten = errno;
+}
+
 /* Passes on what comes within `ms`; with `all`, everything that is in the
- * pipe. */
+ * pipes. */
 static void pass_output(session *s, int ms, bool all)
 {
-    struct pollfd ready = {.fd = s->pipe, .events = POLLIN};
+    struct pollfd pipes[] = {{s->messages, POLLIN, 0}, {s->results, POLLIN, 0}};
     char text[4096];
-    ssize_t n = 1;
+    bool more = true, closed = false;
 
-    while (n > 0 && poll(&ready, 1, all ? 0 : ms) > 0) {
-        n = read(s->pipe, text, sizeof text);
-        if (n > 0)
-            bm_mpirun_output_pass(&s->output, text, (size_t)n, stderr);
-        if (!all)
-            break;
+    while (more && poll(pipes, 2, all ? 0 : ms) > 0) {
+        more = false;
+        for (int i = 0; i < 2; i++) {
+            ssize_t n =
+                pipes[i].revents ? read(pipes[i].fd, text, sizeof text) : -1;
+
+            if (n > 0 && i == 0)
+                bm_mpirun_output_pass(&s->output, text, (size_t)n, stderr);
+            else if (n > 0 && s->unwritten == 0)
+                pass_results(s, text, (size_t)n);
+            more = more || (all && n > 0);
+            closed = closed || n == 0;
+        }
     }
-    if (n == 0 && !all)
+    if (closed && !all)
         poll(NULL, 0, 5); /* mpirun is about to exit */
 }
 
@@ -322,7 +339,7 @@ static void look_for_hosts(session *s)
 /* ---- the end ------------------------------------------------------------- */
 
 /* Returns mpirun's exit code, or 128 + n after signal n. Does not wait for the
- * pipe to close: processes on other hosts may hold it open longer. */
+ * pipes to close: processes on other hosts may hold it open longer. */
 static int wait_for(session *s)
 {
     int state = 0;
@@ -414,25 +431,31 @@ bm_status bm_attempt_run(const bm_attempt *a, bm_outcome *out)
 {
     session s = {.a = a, .out = out, .dead = -1, .child = -1};
     pid_t parent = getpid();
-    int ends[2] = {-1, -1};
+    int messages[2] = {-1, -1}, results[2] = {-1, -1};
     bm_status status = BM_OK;
 
     *out = (bm_outcome){.rank = -1};
     BM_TRY(bm_watchdog_new(&s.watchdog, a->ranks, &a->limits, bm_clock()));
     fflush(NULL);
     bm_stop_signal_catch(on_signal, 0);
-    if (pipe2(ends, O_CLOEXEC) == 0)
+    if (pipe2(messages, O_CLOEXEC) == 0 && pipe2(results, O_CLOEXEC) == 0)
         s.child = fork();
     if (s.child < 0)
         status =
             BM_FAIL(BM_ERR_MEMORY, "cannot start mpirun: %s", strerror(errno));
     if (s.child == 0)
-        exec_mpirun(a, parent, ends[1]);
-    close(ends[1]);
-    s.pipe = ends[0];
+        exec_mpirun(a, parent, messages[1], results[1]);
+    close(messages[1]);
+    close(results[1]);
+    s.messages = messages[0];
+    s.results = results[0];
     if (s.child > 0)
         fill(&s, wait_for(&s));
-    close(ends[0]);
+    if (s.unwritten != 0 && s.unwritten != EPIPE) /* `| head` is no failure */
+        status = BM_FAIL(BM_ERR_IO, "cannot write results to stdout: %s",
+                         strerror(s.unwritten));
+    close(messages[0]);
+    close(results[0]);
     bm_watchdog_free(&s.watchdog);
     return status;
 }

@@ -414,6 +414,17 @@ static void test_a_failure_of_mpirun_is_called_so(void **_)
     assert_int_equal(count_of(o.err, "resume"), 0);
 }
 
+/* mpirun itself ends with 0 then. */
+static void test_a_full_disk_for_results_is_a_failure(void **_)
+{
+    const char *const words[] = {"eval", "run", "data", "-n", "2", NULL};
+    outcome o = command_run(&(command){.words = words, .out = "/dev/full"});
+
+    (void)_;
+    assert_code(o, 74);
+    assert_says(o.err, "cannot write results to stdout: No space left");
+}
+
 static int prepare(void **state)
 {
     const char *before = getenv("PATH");
@@ -475,6 +486,7 @@ int main(void)
                                   programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
         cmocka_unit_test(test_a_failure_of_mpirun_is_called_so),
+        cmocka_unit_test(test_a_full_disk_for_results_is_a_failure),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
 }
