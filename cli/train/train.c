@@ -369,6 +369,7 @@ static bm_status work(bm_training *t)
                                                     t->run->directory,
                                                     t->run->journal)));
     BM_TRY(bm_report_start(t));
+    t->started = true;
     if (bm_comm_rank(t->comm) == 0 && t->blocks == 0 && bm_log_shows(BM_NOTE))
         bm_model_print(t->net.model, stderr);
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
@@ -405,7 +406,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)
         status = work(&t);
-    if (status != BM_OK && status != BM_STOPPED)
+    if (status != BM_OK && status != BM_STOPPED && t.started)
         bm_report_failure(&t, status);
     bm_training_close(&t);
     bm_run_close(&run);

@@ -59,6 +59,7 @@ typedef struct bm_training {
     double model_s; /* seconds spent on writing models */
     bool ended;     /* by the schedule */
     bool terminal;  /* there is a progress bar */
+    bool started;   /* the journal has `start`, so that `end` may follow */
 
     bm_saver *saver;
     int64_t saving;    /* blocks in the checkpoint that is being written */

@@ -2,6 +2,7 @@
  * Runs that are stopped and resumed: the final model is that of an undisturbed
  * run, for any time of the stop and any number of ranks.
  */
+#include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
@@ -504,7 +505,9 @@ static void test_fewer_epochs_than_are_done_are_refused(void **state)
 {
     size_t size[2];
     char *config[2];
+    json_t *info = NULL;
     program p;
+    outcome o;
 
     (void)state;
     run_straight("done", "train.epochs=2");
@@ -512,6 +515,10 @@ static void test_fewer_epochs_than_are_done_are_refused(void **state)
     train(&p, "done", 2, "train.epochs=1");
     assert_ended(&p, 78);
     assert_said(&p, "train.epochs = 1, but 2 epochs are done");
+    o = BMUF("info", "done", "--json");
+    info = parse_json(o.out);
+    assert_string_equal(text(info, "state"), "done");
+    json_decref(info);
     assert_int_equal(times_said(&p, "bmuf: "), 1);
     config[1] = slurp(in_folder("done/config.ini"), &size[1]);
     assert_string_equal(config[0], config[1]);
