@@ -15,6 +15,14 @@ struct bm_ema {
     size_t n;
 };
 
+/* y <- a x + b y in memory of the host, with the bits of bm_axpby: slices are there
+ * or on a device, as the exchange has it. */
+static void host_axpby(size_t n, float a, const float *x, float b, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = b == 0 ? a * x[i] : a * x[i] + b * y[i];
+}
+
 /* x <- keep x + (1 - keep) W */
 static void approach(bm_ema *e, double keep)
 {
@@ -24,8 +32,8 @@ static void approach(bm_ema *e, double keep)
 
         if (x->be != NULL)
             bm_axpby(x->be, x->count, (float)(1 - keep), w, (float)keep, x->x);
-        for (size_t j = 0; x->be == NULL && j < x->count; j++)
-            x->x[j] = (float)(keep * x->x[j] + (1 - keep) * w[j]);
+        else
+            host_axpby(x->count, (float)(1 - keep), w, (float)keep, x->x);
         bm_frozen_copy(e->strategy->params, x, w);
     }
 }

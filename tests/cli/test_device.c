@@ -313,7 +313,7 @@ static void test_workers_take_turns_on_a_full_device(void **state)
     assert_same_on_a_full_device(ON_GPU "; block.fragments=2");
 }
 
-#define LATE "; block.overlap=yes; block.warmup=1; train.ema=0.5"
+#define LATE "; block.overlap=yes; block.warmup=1; train.ema=0.9"
 
 /* On the device, or of two ranks that share it through the host. */
 static void test_late_exchanges_have_one_result_on_any_ranks(void **state)
