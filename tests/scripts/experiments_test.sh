@@ -223,6 +223,45 @@ prepared hours 30
 fails 'bmuf train' experiments/scaleup/hundred
 prepared hundred 100
 
+# A row once more, with its settings, into another table.
+printf 'digits-100h-growing-64-2\tdigits-100h\t10\t4\t0\t4\te\tblock.workers=16@0 64@1 job.seed=2\n' \
+    >>experiments/scaleup/result.tsv
+before=$(cat experiments/scaleup/result.tsv)
+ends 64 experiments/scaleup/again other
+grep -q 'no row of experiments/scaleup/result.tsv matches other' "$work/said" ||
+    fault 'again: another reason'
+fails 'bmuf eval run/again/digits-10h-serial-1' experiments/scaleup/again 'digits-10h.*'
+ends 0 experiments/scaleup/again 'digits-10h.*' '.*growing.*'
+called "train experiments/scaleup/config.ini --out run/again/digits-100h-growing-64-2 .*--set block.workers=16@0 64@1 --set job.seed=2"
+grep -qF '| digits-10h-serial-1 | 30.00 | 30.00 | the same |' "$work/said" ||
+    fault 'again: another row'
+grep -qF '| digits-100h-growing-64-2 | 40.00 | 30.00 | another |' "$work/said" ||
+    fault 'again: another error or digest'
+[ "$(cat experiments/scaleup/result.tsv)" = "$before" ] || fault 'again: changes the table'
+ends 0 experiments/scaleup/again 'digits-10h.*'
+[ "$(calls 'bmuf train')" = 0 ] || fault 'again: trained again'
+
+# Means, differences and p values of three seeds, as SciPy's t and ttest_ind(equal_var=False)
+# have them; one seed beside the same one.
+{
+    echo name
+    for row in serial-1:30 serial-2:34 serial-3:29 plain-bmuf-16-1:40 plain-bmuf-16-2:47 \
+        plain-bmuf-16-3:44 muon-16-2:17; do
+        printf 'digits-10h-%s\tdigits-10h\t100\t%s\n' "${row%:*}" "${row#*:}"
+    done
+} >experiments/scaleup/result.tsv
+ends 0 experiments/scaleup/differences
+while read -r line; do
+    grep -qxF "$line" "$work/said" || fault "differences: not $line"
+done <<'END'
+| one worker | 30.00, 34.00, 29.00 | 31.00 (24.43 to 37.57) | | | |
+| 16, BMUF | 40.00, 47.00, 44.00 | 43.67 (34.94 to 52.39) | +12.67 | +40.9 % (+17.4 to +64.3) | 0.009 |
+| 16, BMUF over Muon | 17.00 |  | -17.00 | -50.0 % |  |
+END
+"$top"/experiments/scaleup/differences >"$work/said"
+cmp -s "$work/said" "$top/experiments/scaleup/differences.md" ||
+    fault 'experiments/scaleup/differences.md is not that of result.tsv'
+
 # ---- other folders ------------------------------------------------------------
 
 cd experiments
