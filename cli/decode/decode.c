@@ -1,5 +1,6 @@
 /* decode.c - bmuf decode: recordings, line images and features to words. */
 #include "cli/decode/format.h"
+#include "cli/decode/out_files.h"
 #include "cli/decode/search_options.h"
 #include "cli/device.h"
 #include "cli/verbs.h"
@@ -9,12 +10,10 @@
 #include "core/team.h"
 #include "core/words.h"
 
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* An input on its way through the team. */
 typedef struct piece {
@@ -26,7 +25,7 @@ typedef struct piece {
 
 typedef struct decoding {
     const bm_format *format;
-    const char *out; /* folder of a file for each input; NULL: stdout */
+    bm_out_files files; /* or without --out stdout */
     bm_transcriber_settings settings;
     const char *hot_words[BM_MOST_GIVEN];
     bm_inputs *inputs;
@@ -70,15 +69,26 @@ static bm_status read_piece(decoding *d, const atomic_bool *stop, piece **out)
     return status;
 }
 
+/* The next input that has no file yet. */
 static bm_status next(void *self, const atomic_bool *stop, void **out)
 {
     decoding *d = self;
     piece *p = d->first;
+    bool skip = true;
     bm_status status = BM_OK;
 
     d->first = NULL;
-    if (p == NULL)
-        status = read_piece(d, stop, &p);
+    while (status == BM_OK && skip) {
+        if (p == NULL)
+            status = read_piece(d, stop, &p);
+        if (status != BM_OK || p == NULL)
+            break;
+        status = bm_out_files_claim(&d->files, &p->input, &skip);
+        if (status != BM_OK || skip) {
+            free_piece(p);
+            p = NULL;
+        }
+    }
     *out = p;
     return status;
 }
@@ -153,37 +163,6 @@ static void work(void *self, size_t member, void *piece_)
 
 /* ---- results ------------------------------------------------------------- */
 
-/* "DIR/id.ending", where a slash in the id is "_". */
-static bm_status write_file(const decoding *d, const bm_decoded *result)
-{
-    char path[PATH_MAX], *text = NULL;
-    size_t size = 0, n = strlen(d->out) + 1;
-    FILE *memory = NULL;
-    bm_status status = BM_OK;
-
-    if ((size_t)snprintf(path, sizeof path, "%s/%s.%s", d->out,
-                         result->input->id, d->format->name) >= sizeof path)
-        return BM_FAIL(BM_ERR_CREATE, "%.200s: the name is too long", path);
-    for (char *c = path + n; *c != '\0'; c++)
-        if (*c == '/')
-            *c = '_';
-    if (access(path, F_OK) == 0)
-        return BM_FAIL(BM_ERR_CREATE,
-                       "%s exists; give an empty folder, or inputs with "
-                       "different names",
-                       path);
-    memory = open_memstream(&text, &size);
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    d->format->write(memory, result);
-    if (fclose(memory) == 0)
-        status = bm_file_write(path, text, size);
-    else
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    free(text);
-    return status;
-}
-
 /* The end of stdout is not this function's to report: see bm_job_end. */
 static bm_status print(const decoding *d, const bm_decoded *result)
 {
@@ -191,25 +170,15 @@ static bm_status print(const decoding *d, const bm_decoded *result)
     return fflush(stdout) == 0 && !ferror(stdout) ? BM_OK : BM_STOPPED;
 }
 
-/* Another input's file is not overwritten: that is this input's fault. */
-static bm_status write_result(const decoding *d, piece *p)
+static bm_status write_result(const decoding *d, const piece *p)
 {
     const bm_decoded result = {&p->input, p->transcript, p->fault,
                                d->settings.n_best > 1};
-    bm_status status = BM_OK;
 
-    if (d->out == NULL)
+    if (d->files.folder == NULL)
         return print(d, &result);
-    if (p->transcript == NULL)
-        return BM_OK;
-    status = write_file(d, &result);
-    if (status != BM_ERR_CREATE)
-        return status;
-    p->fault = strdup(bm_last_message());
-    p->status = BM_ERR_FORMAT;
-    bm_transcript_free(p->transcript);
-    p->transcript = NULL;
-    return BM_OK;
+    return p->transcript != NULL ? bm_out_files_write(&d->files, &result)
+                                 : BM_OK;
 }
 
 /* "x.wav: why"; a reason that begins with the name has it already. */
@@ -300,7 +269,7 @@ static bm_status check_single(decoding *d)
     atomic_bool stop = false;
     piece *second = NULL;
 
-    if (!d->format->single || d->out != NULL)
+    if (!d->format->single || d->files.folder != NULL)
         return BM_OK;
     BM_TRY(read_piece(d, &stop, &d->first));
     if (d->first != NULL)
@@ -325,6 +294,12 @@ static bm_status decode_all(decoding *d)
     if (status == BM_STOPPED) /* nobody reads stdout */
         return BM_OK;
     BM_TRY(status);
+    if (d->files.kept > 0)
+        bm_log(BM_NOTE, "%s already decoded, in %s",
+               bm_count_noun((long long)d->files.kept, "input").text,
+               d->files.folder);
+    if (d->decoded + d->failed == 0 && d->files.kept > 0)
+        return BM_OK;
     if (d->decoded + d->failed == 0)
         return BM_FAIL(BM_ERR_MISSING,
                        "stdin has no recording and no path: there is nothing "
@@ -348,7 +323,17 @@ static bm_status read_arguments(decoding *d, const bm_arguments *a)
     BM_TRY(bm_argument_word(a, "format", BM_FORMATS(BM_FORMAT_WORD), "txt",
                             &format));
     d->format = bm_format_find(format);
-    d->out = bm_argument(a, "out");
+    d->files = (bm_out_files){.folder = bm_argument(a, "out"),
+                              .format = d->format,
+                              .resume = bm_argument(a, "resume") != NULL,
+                              .force = bm_argument(a, "force") != NULL};
+    if ((d->files.resume || d->files.force) && d->files.folder == NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "decode: --%s is of files, but there is no --out",
+                       d->files.resume ? "resume" : "force");
+    if (d->files.resume && d->files.force)
+        return BM_FAIL(BM_ERR_ARG,
+                       "decode: --resume and --force: give only one");
     BM_TRY(bm_argument_number(a, "threads", bm_cores(), 1, 1024, &d->threads));
     BM_TRY(bm_search_options_read(a, &d->settings, d->hot_words));
     BM_TRY(bm_argument_number(a, "channel", 0, 1, 1024, &d->settings.channel));
@@ -394,13 +379,14 @@ static bm_status decode(const bm_arguments *a)
     BM_TRY_DONE(
         bm_transcriber_open(&d.transcribers[0], a->nouns[0], &d.settings));
     BM_TRY_DONE(check_model(&d));
-    if (d.out != NULL)
-        BM_TRY_DONE(bm_file_make_directory(d.out));
+    if (d.files.folder != NULL)
+        BM_TRY_DONE(bm_file_make_directory(d.files.folder));
     BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,
                                d.transcribers[0]));
     status = decode_all(&d);
 done:
     free_piece(d.first);
+    bm_out_files_close(&d.files);
     bm_inputs_close(d.inputs);
     for (long i = d.threads; i-- > 0;)
         bm_transcriber_close(d.transcribers[i]);
@@ -414,6 +400,9 @@ static const bm_flag flags[] = {
      "what to write; default: txt, a line of text for each input", 'f', false},
     {"out", "DIR", "write a file for each input; default: to stdout", 'o',
      false},
+    {"resume", NULL, "decode only inputs that have no file in --out yet", 0,
+     false},
+    {"force", NULL, "replace files in --out", 0, false},
     {"threads", "N", "inputs at a time; default: all cores", 0, false},
     {"channel", "N", "of recordings, from 1; default: the mean of all", 0,
      false},

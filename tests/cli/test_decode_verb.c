@@ -636,14 +636,56 @@ static void test_each_input_has_a_file(void **_)
     free(file);
     again = BMUF("decode", "half.safetensors", "test-1.wav", "--format", "srt",
                  "--out", "subs");
-    assert_code(again, 65);
-    assert_says(again.err, "subs/test-1.srt exists");
+    assert_fails(again, 73, "subs/test-1.srt exists", "--resume", "--force");
     again = BMUF("decode", "half.safetensors", "test-2.wav", "tree/b/z.wav",
                  "tree", "--out", "subs");
     assert_code(again, 0);
     file = slurp(in_folder("subs/b_z.txt"), &size);
     assert_string_equal(file, DECODE("tree/b/z.wav"));
     free(file);
+}
+
+/* Those of an earlier job are kept with --resume and replaced with --force; of two
+ * inputs of one job with the same name, one is decoded. */
+static void test_files_that_are_there_are_kept_or_replaced(void **_)
+{
+    char *file = NULL;
+    size_t size = 0;
+    outcome o;
+
+    (void)_;
+    assert_code(
+        BMUF("decode", "half.safetensors", "test-0.wav", "--out", "kept"), 0);
+    write_text("kept/test-0.txt", "mine\n");
+    o = BMUF("decode", "half.safetensors", "test-1.wav", "test-0.wav", "--out",
+             "kept", "--resume");
+    assert_code(o, 0);
+    assert_says(o.err, "1 input already decoded, in kept");
+    assert_says(o.err, "1 decoded");
+    file = slurp(in_folder("kept/test-0.txt"), &size);
+    assert_string_equal(file, "mine\n");
+    free(file);
+    assert_int_equal(access(in_folder("kept/test-1.txt"), F_OK), 0);
+    o = BMUF("decode", "half.safetensors", "test-1.wav", "test-0.wav", "--out",
+             "kept", "--resume");
+    assert_code(o, 0);
+    assert_says(o.err, "2 inputs already decoded, in kept");
+    assert_code(BMUF("decode", "half.safetensors", "test-0.wav", "--out",
+                     "kept", "--force"),
+                0);
+    file = slurp(in_folder("kept/test-0.txt"), &size);
+    assert_string_equal(file, DECODE("test-0.wav"));
+    free(file);
+    o = BMUF("decode", "half.safetensors", "test-0.wav", "./test-0.wav",
+             "--out", "kept", "--force");
+    assert_code(o, 65);
+    assert_says(o.err, "kept/test-0.txt is the file of an earlier input");
+    assert_says(o.err, "1 of 2 decoded");
+    assert_fails(BMUF("decode", "half.safetensors", "test-0.wav", "--force"),
+                 64, "--force", "--out");
+    assert_fails(BMUF("decode", "half.safetensors", "test-0.wav", "--out",
+                      "kept", "--force", "--resume"),
+                 64, "give only one");
 }
 
 /* ---- search -------------------------------------------------------------- */
@@ -959,6 +1001,7 @@ int main(void)
         cmocka_unit_test(test_a_third_line_begins_a_subtitle),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
+        cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
         cmocka_unit_test(test_options_of_the_search_reach_it),
         cmocka_unit_test(test_options_without_what_they_are_about_are_refused),
         cmocka_unit_test(test_json_has_names_that_are_not_utf8),
