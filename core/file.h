@@ -80,6 +80,12 @@ void bm_file_replace_abort(bm_file_replacement *r);
 bool bm_file_is_temporary(const char *name, const char *beginning,
                           const char *ending);
 
+/* Removes those of a directory, which nobody may be writing. Fails with
+ * BM_ERR_IO. */
+BM_CHECKED bm_status bm_file_remove_temporaries(const char *directory,
+                                                const char *beginning,
+                                                const char *ending);
+
 /* Replaces a whole file from memory, durably. Fails as begin and write do;
  * `path` is unchanged then. */
 BM_CHECKED bm_status bm_file_write(const char *path, const void *data,

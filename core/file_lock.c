@@ -98,7 +98,7 @@ static bm_status in_use(int lock, const char *directory)
     return BM_FAIL(BM_ERR_CREATE,
                    "%s is in use by another job (%s); wait for it, or give "
                    "another --out",
-                   directory, owner);
+                   directory, owner[0] != '\0' ? owner : "just started");
 }
 
 /* Did another process remove the file between our open and our lock? */

@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/rng.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -67,6 +68,28 @@ bool bm_file_is_temporary(const char *name, const char *beginning,
         return false;
     return strncmp(name + of, beginning, strlen(beginning)) == 0 &&
            strncmp(name + n - 4 - k, ending, k) == 0;
+}
+
+bm_status bm_file_remove_temporaries(const char *directory,
+                                     const char *beginning, const char *ending)
+{
+    DIR *d = opendir(directory);
+    const struct dirent *entry = NULL;
+    char path[PATH_MAX + 256];
+    bm_status status = BM_OK;
+
+    if (d == NULL)
+        return BM_FAIL(BM_ERR_IO, "%s: %s", directory, strerror(errno));
+    while (status == BM_OK && (entry = readdir(d)) != NULL) {
+        if (!bm_file_is_temporary(entry->d_name, beginning, ending))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        if (unlink(path) != 0 && errno != ENOENT)
+            status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", path,
+                             strerror(errno));
+    }
+    closedir(d);
+    return status;
 }
 
 static bm_status cannot_create(const char *path, int error)

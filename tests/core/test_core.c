@@ -267,6 +267,12 @@ static void test_temporary_files_are_new_and_belong_to_one_writer(void **state)
     check_text(path, "two");
     check_text(other, "mine");
     assert_int_equal(scratch_count(&s, false), 3);
+    spill(scratch_file(&s, ".01234567.note.tmp"), "x", 1);
+    spill(scratch_file(&s, ".01234567.mote.tmp"), "x", 1);
+    assert_ok(bm_file_remove_temporaries(s.path, "no", "te"));
+    assert_int_equal(scratch_count(&s, false), 4);
+    assert_ok(bm_file_remove_temporaries(s.path, "", ""));
+    assert_int_equal(scratch_count(&s, false), 3);
     scratch_close(&s);
 }
 

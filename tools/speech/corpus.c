@@ -6,7 +6,6 @@
 #include "tools/speech/grammar.h"
 #include "tools/speech/synthesis.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -293,27 +292,6 @@ bm_status bm_corpus_prepare(const bm_corpus *c)
 
 /* ---- what is there ------------------------------------------------------- */
 
-static bm_status remove_temporary(const char *directory)
-{
-    DIR *d = opendir(directory);
-    const struct dirent *entry = NULL;
-    char path[PATH_MAX + 256];
-    bm_status status = BM_OK;
-
-    if (d == NULL)
-        return BM_FAIL(BM_ERR_IO, "%s: %s", directory, strerror(errno));
-    while (status == BM_OK && (entry = readdir(d)) != NULL) {
-        if (!bm_file_is_temporary(entry->d_name, "", ""))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        if (unlink(path) != 0)
-            status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", path,
-                             strerror(errno));
-    }
-    closedir(d);
-    return status;
-}
-
 /* Moves on to the place after a shard that is there. */
 static bm_status pass(const bm_corpus *c, bm_speech_set set, const char *path,
                       bm_shard_place *place)
@@ -345,7 +323,7 @@ bm_status bm_corpus_find(const bm_corpus *c, bm_speech_set set,
 
     *place = (bm_shard_place){0};
     BM_TRY(bm_corpus_path(c, set, directory));
-    BM_TRY(remove_temporary(directory));
+    BM_TRY(bm_file_remove_temporaries(directory, "", ""));
     while (place->index < (int64_t)c->shards[set]) {
         BM_TRY(bm_shard_path(path, directory, "data", place->index));
         if (access(path, F_OK) != 0)

@@ -83,6 +83,26 @@ static void test_the_best_epoch_is_kept(void **state)
     assert_has_only("kept/checkpoints", blocks);
 }
 
+/* Those that other programs write to RUN stay. */
+static void test_files_of_a_killed_job_are_removed(void **state)
+{
+    static const char *const left[] = {
+        "kept/.01234567.model-best.safetensors.tmp",
+        "kept/.01234567.config.ini.tmp",
+        "kept/.01234567.report.html.tmp"};
+    program p;
+
+    (void)state;
+    FOR_EACH (i, left)
+        write_text(left[i], "half");
+    train(&p, "kept", 1,
+          "train.epochs=6; train.checkpoint_every=0; train.keep=1; "
+          "train.keep_best=yes");
+    assert_ended(&p, 0);
+    FOR_EACH (i, left)
+        assert_int_equal(access(in_folder(left[i]), F_OK) == 0, i == 2);
+}
+
 /* ---- the journal --------------------------------------------------------- */
 
 static void test_the_journal_says_what_a_checkpoint_cost(void **state)
@@ -508,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_nth_epoch_is_kept),
         cmocka_unit_test(test_the_best_epoch_is_kept),
+        cmocka_unit_test(test_files_of_a_killed_job_are_removed),
         cmocka_unit_test(test_the_journal_says_what_a_checkpoint_cost),
         cmocka_unit_test(test_a_lost_checkpoint_is_taken_from_a_copy),
         cmocka_unit_test(test_a_run_that_is_lost_continues_from_its_copies),
