@@ -8,43 +8,20 @@
 #include "cli/report/regime.h"
 #include "cli/report/scale/network.h"
 #include "cli/terminal.h"
-#include "cli/tune/tuning.h"
+#include "cli/tune/phase.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/words.h"
 
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
     FULL_TRIALS = 24,
-    MOST_FAILURES = 3,
     MOST_EPOCHS = 1000000000,
-    RETRY_MS = 1000,
 };
-
-static volatile sig_atomic_t signals;
-
-static void note(int number)
-{
-    (void)number;
-    signals++;
-}
-
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    struct sigaction action = {0};
-
-    action.sa_handler = note;
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &action, NULL);
-}
 
 /* ---- the space, as the search sees it ------------------------------------ */
 
@@ -120,222 +97,6 @@ static long epochs_at(void *self, const double *x, int rung)
     return bm_assigned_epochs(t, &a, rung);
 }
 
-/* ---- jobs ---------------------------------------------------------------- */
-
-/* What is to be trained now. */
-typedef struct phase {
-    const char *name;
-    /* As bm_search_next. */
-    bm_status (*next)(void *self, bm_tune_job *out, bm_search_state *state);
-    void (*tell)(void *self, const bm_tune_result *r);
-    void *self;
-} phase;
-
-typedef struct work {
-    bm_tuning *t;
-    const phase *phase;
-    bm_children children;
-    bm_tune_job running[BM_CHILDREN]; /* by id */
-    bool in_use[BM_CHILDREN];
-    bool waits[BM_CHILDREN]; /* it has been said that the job waits */
-    int failures;            /* in a row */
-    double best;             /* the least value so far */
-} work;
-
-/* The part of the budget that is used, of whichever runs out first. */
-static double used(const bm_tuning *t)
-{
-    double given = (double)(t->set.seeds * t->epochs);
-    double part = t->search == NULL ? 0
-                                    : (given + bm_search_spent(t->search)) /
-                                          (double)t->set.epochs;
-
-    if (t->set.trials > 0)
-        part = fmax(part, (double)t->n_trials / (double)t->set.trials);
-    if (t->set.minutes > 0)
-        part = fmax(part, (bm_clock() - t->began) / 60 / t->set.minutes);
-    return fmin(part, 1);
-}
-
-static void show(work *w)
-{
-    char where[128], fields[128], best[32];
-    const bm_tuning *t = w->t;
-
-    snprintf(where, sizeof where, "%s: %s", w->phase->name,
-             bm_count_noun((long long)t->n_trials, "trial").text);
-    bm_value_text(t, w->best, best);
-    snprintf(fields, sizeof fields, "best %s  %zu running", best,
-             w->children.n);
-    bm_progress_show(
-        &(bm_progress){used(t), where, isnan(w->best) ? "" : fields});
-}
-
-static void note_best(work *w, const bm_tune_result *r)
-{
-    double value = bm_result_value(w->t, r);
-
-    if (r->job.rung == w->t->set.rungs - 1 && !isnan(value) &&
-        !(value >= w->best))
-        w->best = value;
-}
-
-static void log_result(work *w, const bm_tune_result *r)
-{
-    char name[32], time[32], more[80] = "";
-
-    bm_trial_name(r->job, name);
-    bm_value_text(w->t, r->target_s, time);
-    if (!isnan(r->target_s))
-        snprintf(more, sizeof more, ", %g %% after %s", w->t->set.target, time);
-    if (!isfinite(r->score)) {
-        bm_log(BM_WARNING, "%s %s: %s", name, r->state, r->reason);
-        return;
-    }
-    note_best(w, r);
-    bm_log(
-        BM_NOTE, "%s: %.2f %% label errors on dev after %s%s", name,
-        100 * r->ler,
-        bm_count_noun(bm_trial_epochs(w->t, r->job.trial, r->job.rung), "epoch")
-            .text,
-        more);
-}
-
-/* Fails if the given configuration fails, or several trials in a row: the user
- * must correct it. */
-static bm_status check_failure(work *w, const bm_tune_result *r)
-{
-    if (strcmp(r->state, "failed") != 0) {
-        w->failures = 0;
-        return BM_OK;
-    }
-    w->failures++;
-    if (r->job.trial == 0 || w->failures >= MOST_FAILURES)
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "%s: %s; correct it and run the same command with a new --out",
-            r->job.trial == 0 ? "the configuration as it was given "
-                                "cannot be trained"
-                              : "three trials in a row failed",
-            r->reason);
-    return BM_OK;
-}
-
-static bm_status take_result(work *w, const bm_tune_result *r)
-{
-    if (bm_record_find(w->t, r->job) == NULL)
-        BM_TRY(bm_record_add(w->t, r));
-    w->phase->tell(w->phase->self, r);
-    return BM_OK;
-}
-
-/* Starts a job again whose run another process uses. */
-static bm_status start_again(work *w, size_t id, const char *reason)
-{
-    char name[32];
-
-    bm_trial_name(w->running[id], name);
-    if (!w->waits[id])
-        bm_log(BM_NOTE, "%s waits: %s", name, reason);
-    w->waits[id] = true;
-    poll(NULL, 0, RETRY_MS);
-    return bm_trial_start(w->t, &w->children, id, w->running[id]);
-}
-
-static bm_status end_job(work *w, size_t id, int code)
-{
-    bm_tune_result r;
-    char reason[256];
-
-    if (code != 0 && signals > 0)
-        return BM_STOPPED; /* whoever stops the search may stop trials, too */
-    if (bm_trial_waits(w->t, w->running[id], code, reason))
-        return start_again(w, id, reason);
-    w->in_use[id] = w->waits[id] = false;
-    BM_TRY(bm_trial_result(w->t, w->running[id], code, &r));
-    BM_TRY(take_result(w, &r));
-    log_result(w, &r);
-    BM_TRY(bm_outcome_tsv(w->t));
-    return check_failure(w, &r);
-}
-
-/* Trains, unless the result is known. */
-static bm_status start_job(work *w, bm_tune_job job)
-{
-    const bm_tune_result *known = bm_record_find(w->t, job);
-    bm_tune_result r;
-    size_t id = 0;
-
-    if (known == NULL && bm_trial_done(w->t, job, &r))
-        known = &r;
-    if (known != NULL) {
-        note_best(w, known);
-        return take_result(w, known);
-    }
-    while (w->in_use[id])
-        id++;
-    BM_TRY(bm_trial_start(w->t, &w->children, id, job));
-    w->running[id] = job;
-    w->in_use[id] = true;
-    return BM_OK;
-}
-
-static bool out_of_time(const bm_tuning *t)
-{
-    return t->set.minutes > 0 && bm_clock() - t->began > 60 * t->set.minutes;
-}
-
-/* Waits for all processes; a second signal kills them. */
-static bm_status stop(work *w)
-{
-    size_t id = 0;
-    int code = 0;
-
-    bm_children_signal(&w->children, SIGTERM);
-    for (bool killed = false; w->children.n > 0;) {
-        if (signals > 1 && !killed) {
-            bm_children_signal(&w->children, SIGKILL);
-            killed = true;
-        }
-        (void)bm_children_wait(&w->children, &id, &code);
-    }
-    return BM_STOPPED;
-}
-
-static bm_status run_phase(bm_tuning *t, const phase *p)
-{
-    work w = {.t = t, .phase = p, .best = NAN};
-    bm_search_state state = BM_SEARCH_JOB;
-    bm_status status = BM_OK;
-
-    while (status == BM_OK && signals == 0) {
-        bm_tune_job job;
-        size_t id = 0;
-        int code = 0;
-
-        if (w.children.n < (size_t)t->at_a_time) {
-            BM_TRY_DONE(p->next(p->self, &job, &state));
-            if (state == BM_SEARCH_JOB) {
-                BM_TRY_DONE(start_job(&w, job));
-                continue;
-            }
-            if (w.children.n == 0)
-                break;
-        }
-        if (bm_children_wait(&w.children, &id, &code))
-            status = end_job(&w, id, code);
-        show(&w);
-    }
-done:
-    if (w.children.n > 0) {
-        bm_log(BM_NOTE, "stopping %s",
-               bm_count_noun((long long)w.children.n, "trial").text);
-        if (stop(&w) == BM_STOPPED && status == BM_OK)
-            status = BM_STOPPED;
-    }
-    return status == BM_OK && signals > 0 ? BM_STOPPED : status;
-}
-
 /* Below this error a network has left the plateau with which CTC begins. */
 #define PLATEAU 0.8
 
@@ -355,6 +116,11 @@ static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
     }
     t->trials[t->n_trials++] = *a;
     return bm_trial_write(t, t->n_trials - 1);
+}
+
+static bool out_of_time(const bm_tuning *t)
+{
+    return t->set.minutes > 0 && bm_clock() - t->began > 60 * t->set.minutes;
 }
 
 static bm_status next_of_search(void *self, bm_tune_job *out,
@@ -471,11 +237,11 @@ static bm_status open_search(bm_tuning *t)
 static bm_status train_given(bm_tuning *t)
 {
     repeats given = {.t = t, .n = 1};
-    const phase p = {"given", next_repeat, tell_repeat, &given};
+    const bm_tune_phase p = {"given", next_repeat, tell_repeat, &given};
     long least = t->epochs, left = 0;
 
     BM_TRY(add_trial(t, &(bm_assignments){.n = 0}));
-    BM_TRY(run_phase(t, &p));
+    BM_TRY(bm_tune_phase_run(t, &p));
     for (long k = 1; k < t->set.rungs; k++)
         least = (least + t->set.reduction - 1) / t->set.reduction;
     left = (3 * bm_trial_plateau(t, PLATEAU) + 1) / 2;
@@ -485,10 +251,10 @@ static bm_status train_given(bm_tuning *t)
 
 static bm_status search(bm_tuning *t)
 {
-    const phase p = {"search", next_of_search, tell_search, t};
+    const bm_tune_phase p = {"search", next_of_search, tell_search, t};
 
     BM_TRY(open_search(t));
-    BM_TRY(run_phase(t, &p));
+    BM_TRY(bm_tune_phase_run(t, &p));
     if (!t->accepted && t->refusal[0] != '\0')
         return BM_FAIL(BM_ERR_CONFIG,
                        "no settings of the search are valid: %s; give another "
@@ -500,11 +266,11 @@ static bm_status search(bm_tuning *t)
 static bm_status compare_finalists(bm_tuning *t)
 {
     repeats all = {.t = t};
-    const phase p = {"finalists", next_repeat, tell_repeat, &all};
+    const bm_tune_phase p = {"finalists", next_repeat, tell_repeat, &all};
     bm_finalist list[BM_MOST_FINALISTS] = {{0}};
 
     BM_TRY(bm_finalists(t, all.trial, &all.n));
-    BM_TRY(run_phase(t, &p));
+    BM_TRY(bm_tune_phase_run(t, &p));
     for (size_t i = 0; i < all.n; i++)
         list[i].trial = all.trial[i];
     bm_finalists_judge(t, list, all.n);
@@ -630,7 +396,7 @@ static bm_status tune(const bm_arguments *a)
     BM_TRY_DONE(prepare(&t));
     BM_TRY_DONE(bm_record_open(&t));
     describe(&t);
-    catch_signals();
+    bm_tune_catch_signals();
     (void)bm_progress_open(true);
     status = train_given(&t);
     if (status == BM_OK)
