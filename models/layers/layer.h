@@ -18,7 +18,8 @@
  * a group lies there as the layer that opens it, the layers of each branch, a
  * separator between branches, and the layer that closes it (group.c).
  *
- * To add one: write models/layers/<name>.c, then add its line to BM_LAYERS.
+ * To add one: write models/layers/<name>.c, then add its line to BM_LAYERS, and
+ * its formula in double precision to tests/models/test_forward.c.
  */
 #ifndef BM_MODELS_LAYERS_LAYER_H
 #define BM_MODELS_LAYERS_LAYER_H
