@@ -79,6 +79,10 @@ BM_CHECKED bm_status bm_run_newest(const char *directory,
                                    const bm_config *config, bm_comm *comm,
                                    char *path, size_t room);
 
+/* Fails if a setting differs from the run's config.ini; lists all of them. Warns of
+ * changes that are allowed but have an effect. */
+BM_CHECKED bm_status bm_run_compare(const bm_run *run, const bm_config *now);
+
 /* Compares the settings of a checkpoint, `text` in its header, with those of
  * this job. Fails with BM_ERR_CONFIG if it is of another run, or as
  * bm_config_read. */

@@ -1,0 +1,131 @@
+/* run_settings.c - whether a run goes on with the settings that it began with. */
+#include "cli/train/run.h"
+#include "core/words.h"
+
+#include <string.h>
+
+/* [tune] is none of this run's. The data may lie elsewhere: a checkpoint knows
+ * their contents. */
+static bool may_change(const char *section, const char *key)
+{
+    char name[100];
+
+    snprintf(name, sizeof name, "%s.%s", section, key);
+    return strcmp(section, "tune") == 0 ||
+           bm_is_word_of(name, "train.epochs train.keep train.keep_every "
+                               "train.keep_best train.checkpoint_every "
+                               "train.checkpoint_copies data.train data.dev "
+                               "data.test job.threads "
+                               "job.bind job.exchange job.trace job.metrics "
+                               "job.tensorboard job.audit job.start_limit "
+                               "job.hang_limit job.hang_factor");
+}
+
+/* bm_run_check compares before the device and precision are resolved. */
+static bool is_unresolved(const bm_option *o, const char *value)
+{
+    return o->type == BM_CHOICE && strcmp(value, "auto") == 0;
+}
+
+/* Runs of old versions have no settings for the device: it was the CPU. */
+static bm_status add_device(bm_config *then)
+{
+    if (bm_config_text(then, "job", "device") == NULL)
+        BM_TRY(bm_config_set(then, "job.device=cpu"));
+    if (bm_config_text(then, "job", "precision") == NULL)
+        BM_TRY(bm_config_set(then, "job.precision=fp32"));
+    return BM_OK;
+}
+
+/* cosine and onecycle end at the last epoch: with another one, the resumed run
+ * differs from one that had it from the start. */
+static void warn_of_change(const bm_config *now, const char *section,
+                           const char *key, const char *was, const char *is)
+{
+    bm_schedule_settings schedule = {0};
+
+    bm_config_peek(now, "schedule", bm_schedule_options, &schedule);
+    if (strcmp(section, "train") == 0 && strcmp(key, "epochs") == 0 &&
+        bm_schedule_spans_run(&schedule))
+        bm_log(BM_WARNING,
+               "train.epochs was %s, now %s: the learning rate jumps to the "
+               "%s of the new length; train from scratch for the model of a "
+               "run that had this length from the start",
+               strcmp(was, "0") == 0 ? "not set" : was,
+               strcmp(is, "0") == 0 ? "not set" : is, schedule.kind);
+}
+
+typedef struct comparison {
+    const bm_config *now;
+    bool warns; /* of changes that are allowed */
+    char list[2048];
+    int differing;
+} comparison;
+
+static void take(void *self, const char *section, const bm_option *o,
+                 const char *was, const char *is)
+{
+    comparison *c = self;
+
+    if (is_unresolved(o, is))
+        return;
+    if (may_change(section, o->key)) {
+        if (c->warns)
+            warn_of_change(c->now, section, o->key, was, is);
+        return;
+    }
+    c->differing++;
+    snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
+             "\n  %s.%s: was %s, now %s%s", section, o->key, was, is,
+             strcmp(bm_config_origin(c->now, section, o->key), "default") == 0
+                 ? ", the default"
+                 : "");
+}
+
+/* The settings in which `then`, which is changed, differs from now. */
+static bm_status compare(bm_config *then, const bm_config *now, bool warns,
+                         comparison *c)
+{
+    *c = (comparison){.now = now, .warns = warns};
+    BM_TRY(add_device(then));
+    bm_config_compare(then, now, bm_train_sections(), take, c);
+    return BM_OK;
+}
+
+bm_status bm_run_compare(const bm_run *run, const bm_config *now)
+{
+    comparison c;
+    bm_config *then = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read(then, run->config_path));
+    BM_TRY_DONE(compare(then, now, true, &c));
+    if (c.differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "%s was started with other settings:%s\nGive another "
+                     "--out, or use the settings in %s",
+                     run->directory, c.list, run->config_path);
+done:
+    bm_config_free(then);
+    return status;
+}
+
+bm_status bm_run_compare_text(const bm_config *now, const char *path,
+                              const char *text)
+{
+    comparison c;
+    bm_config *then = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read_text(then, path, text));
+    BM_TRY_DONE(compare(then, now, false, &c));
+    if (c.differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "%s is of another run, with other settings:%s", path,
+                     c.list);
+done:
+    bm_config_free(then);
+    return status;
+}
