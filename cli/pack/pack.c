@@ -342,6 +342,8 @@ static bm_status pack_all(const bm_arguments *a, const bm_config *config,
     if (source->comm != NULL)
         status = bm_comm_agree(source->comm, status);
     source->like = texts.features_text;
+    source->classes =
+        texts.vocab != NULL && !texts.learned ? bm_vocab_size(texts.vocab) : 0;
     source->most_missing = plan->most_left_out;
     source->samples = plan->set.samples;
     if (status == BM_OK)

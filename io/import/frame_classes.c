@@ -21,6 +21,7 @@ struct bm_frame_classes {
     int32_t *all;
     size_t used, room_all;
     int32_t highest;
+    bool has_zero;
     const char *path; /* for messages; borrowed while it is read */
 };
 
@@ -53,6 +54,7 @@ static bm_status add(bm_frame_classes *c, const char *id, const bm_integers *x)
                            c->path, id, (int)x->x[i], i);
         if (x->x[i] > c->highest)
             c->highest = x->x[i];
+        c->has_zero |= x->x[i] == 0;
         c->all[c->used + i] = x->x[i];
     }
     c->of[c->n] = (sequence){strdup(id), c->used, x->n};
@@ -206,6 +208,16 @@ void bm_frame_classes_free(bm_frame_classes *c)
 int32_t bm_frame_classes_highest(const bm_frame_classes *c)
 {
     return c->highest;
+}
+
+bool bm_frame_classes_have_zero(const bm_frame_classes *c)
+{
+    return c->has_zero;
+}
+
+size_t bm_frame_classes_frames(const bm_frame_classes *c)
+{
+    return c->used;
 }
 
 static int has_id(const void *id, const void *right)

@@ -8,6 +8,7 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,10 @@ BM_CHECKED bm_status bm_frame_classes_read(bm_frame_classes **out,
                                            const char *path);
 void bm_frame_classes_free(bm_frame_classes *c);
 
-/* The highest class. */
+/* The highest class; whether 0 is the class of a frame; the number of frames. */
 int32_t bm_frame_classes_highest(const bm_frame_classes *c);
+bool bm_frame_classes_have_zero(const bm_frame_classes *c);
+size_t bm_frame_classes_frames(const bm_frame_classes *c);
 
 /* The classes of a sequence, borrowed; NULL: there are none. */
 const int32_t *bm_frame_classes_find(const bm_frame_classes *c, const char *id,

@@ -1,7 +1,9 @@
 #include "io/import/import_base.h"
 
 #include "core/faults.h"
+#include "core/log.h"
 #include "core/team.h"
+#include "core/words.h"
 #include "io/import/files/kaldi_cmvn.h"
 #include "io/import/images/line_source.h"
 #include "io/import/piece.h"
@@ -30,14 +32,41 @@ static bm_status number_classes(bm_vocab **out, int32_t highest)
     return status;
 }
 
-static bm_status read_classes(bm_importer *i, const char *path)
+/* Transition-ids begin at 1, and there are several for a pdf-id. HTK and Kaldi
+ * make trees whose leaves have 100 frames or more: few of their classes are as
+ * rare as one in FRAMES. */
+static void doubt_classes(const bm_frame_classes *c, const char *path)
+{
+    enum { FRAMES = 20 };
+    size_t n = (size_t)bm_frame_classes_highest(c) + 1;
+
+    if (!bm_frame_classes_have_zero(c))
+        bm_log(BM_WARNING,
+               "%s: no frame has class 0, the first pdf-id. If these are "
+               "transition-ids (ali.*.gz), give the output of ali-to-pdf "
+               "final.mdl; if phones, add --vocab phones.txt",
+               path);
+    else if (n > bm_frame_classes_frames(c) / FRAMES)
+        bm_log(
+            BM_WARNING,
+            "%s: %s of only %s, fewer than %d for a class; are these "
+            "pdf-ids? ali-to-pdf final.mdl makes them",
+            path, bm_count_noun((long long)n, "class").text,
+            bm_count_noun((long long)bm_frame_classes_frames(c), "frame").text,
+            FRAMES);
+}
+
+static bm_status read_classes(bm_importer *i, const bm_import_source *source)
 {
     enum { MOST = 1 << 24 };
+    const char *path = source->targets;
     bm_import_base *b = i->self;
     int32_t highest = 0;
 
     BM_TRY(bm_frame_classes_read(&b->classes, path));
     highest = bm_frame_classes_highest(b->classes);
+    if (source->classes == 0 && (i->comm == NULL || bm_comm_rank(i->comm) == 0))
+        doubt_classes(b->classes, path);
     if (highest >= MOST)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: class %d; at most %d are possible. Are these "
@@ -80,7 +109,7 @@ bm_status bm_import_open(bm_importer *i, size_t self_size,
                        b->n_readers);
     BM_TRY(read_manifest(&b->manifest, source, parts->kind));
     if (source->targets != NULL)
-        return read_classes(i, source->targets);
+        return read_classes(i, source);
     i->no_texts = bm_manifest_why_no_texts(b->manifest);
     i->without_text = bm_manifest_without_text(b->manifest);
     return BM_OK;

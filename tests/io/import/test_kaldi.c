@@ -610,6 +610,60 @@ static void test_a_network_is_trained_on_classes_of_frames(void **state)
                                   "vocabulary has classes 0 to 2"));
 }
 
+/* 50 frames, whose classes go from `first` up to `last` and begin again. */
+static void make_alignment(int first, int last)
+{
+    char frames[700] = "u1  [\n", classes[300] = "u1";
+    size_t n = strlen(frames), k = strlen(classes);
+
+    for (int t = 0, class = first; t < 50; t++) {
+        n += (size_t)sprintf(frames + n, " %d\n", t);
+        k += (size_t)sprintf(classes + k, " %d", class);
+        class = class == last ? first : class + 1;
+    }
+    make_directory();
+    strcpy(frames + n, " ]\n");
+    strcpy(classes + k, "\n");
+    write_text("data/y.ark", frames);
+    write_text("data/feats.scp", "u1 y.ark:3\n");
+    write_text("ali.txt", classes);
+}
+
+/* transition-ids begin at 1, and few frames have each of them */
+static void test_classes_that_are_hardly_pdf_ids_are_warned_of(void **state)
+{
+    static const struct {
+        int first, last;
+        const char *vocab, *message;
+    } cases[] = {
+        {0, 1, NULL, NULL}, /* 25 frames for each */
+        {1, 2, NULL, "ali.txt: no frame has class 0"},
+        {1, 2, "phones.txt", NULL},
+        {0, 2, NULL, "ali.txt: 3 classes of only 50 frames"}, /* 17 for each */
+        {0, 2, "phones.txt", NULL},
+    };
+
+    (void)state;
+    write_text("phones.txt", "<eps> 0\na 1\nb 2\n");
+    FOR_EACH (i, cases) {
+        const char *vocab = cases[i].vocab, *expected = cases[i].message;
+        outcome o;
+
+        make_alignment(cases[i].first, cases[i].last);
+        o = vocab == NULL
+                ? BMUF("pack", "--kaldi", "data", "--targets", "ali.txt",
+                       "--out", "doubt", "--force")
+                : BMUF("pack", "--kaldi", "data", "--targets", "ali.txt",
+                       "--out", "doubt", "--force", "--vocab", vocab);
+        assert_code(o, 0);
+        if (expected == NULL
+                ? strstr(o.err, "ali.txt") != NULL
+                : strstr(o.err, expected) == NULL ||
+                      strstr(o.err, "ali-to-pdf final.mdl") == NULL)
+            fail_msg("case %zu: '%s'", i, o.err);
+    }
+}
+
 static void test_symbol_tables_are_vocabularies(void **state)
 {
     static const struct {
@@ -760,6 +814,7 @@ int main(void)
         cmocka_unit_test(test_damaged_alignments_say_where),
         cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),
         cmocka_unit_test(test_a_network_is_trained_on_classes_of_frames),
+        cmocka_unit_test(test_classes_that_are_hardly_pdf_ids_are_warned_of),
         cmocka_unit_test(test_symbol_tables_are_vocabularies),
         cmocka_unit_test(test_statistics_of_speakers_normalise_in_double),
         cmocka_unit_test(test_wrong_statistics_say_what_is_wrong),
