@@ -19,6 +19,7 @@
 typedef struct bm_data_settings {
     const char *train, *dev, *test; /* directories of shards; "": none */
 } bm_data_settings;
+extern const bm_option bm_data_options[];
 
 typedef struct bm_settings {
     bm_data_settings data;
@@ -47,8 +48,8 @@ const bm_section *bm_train_sections(void);
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 
 /*
- * Reads the file `path`, or that of the run `path` (may be NULL), and every --set, checks all settings and
- * fills *out, which borrows texts of *config. Free *config with bm_config_free.
+ * Reads the file `path`, or that of the run `path` (may be NULL), and every --set,
+ * checks all settings and fills *out, which borrows texts of *config. Free *config with bm_config_free.
  * Fails with BM_ERR_CONFIG and a message that lists all invalid settings, with
  * BM_ERR_MISSING or BM_ERR_IO if the file cannot be read, with BM_ERR_ARG if a
  * --set has no key or value.
@@ -74,6 +75,11 @@ BM_CHECKED bm_status bm_settings_write(const bm_config *config,
 BM_CHECKED bm_status bm_settings_resolve(bm_settings *s, bm_config *config,
                                          const char *device,
                                          const char *precision);
+
+/* Fails with BM_ERR_CONFIG if buckets of [ssgd] do not suit the device. They apply
+ * to strategy ssgd and to block.warmup, which uses it. */
+BM_CHECKED bm_status bm_settings_check_buckets(const bm_config *config,
+                                               const bm_job *job);
 
 /* Fails with BM_ERR_CONFIG if there are more ranks than workers, or several
  * ranks and job.workers is not set. */
