@@ -190,6 +190,30 @@ static bm_status add_up(const bm_returnn_file *f, const int64_t *lengths,
     return BM_OK;
 }
 
+static bm_status check_lengths(const bm_returnn_file *f, const bm_h5_array *a)
+{
+    if (H5Tget_class(a->type) != H5T_INTEGER)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /seqLengths has no whole numbers; write the "
+                       "number of frames of each sequence there",
+                       f->path);
+    if (a->dim[0] != f->n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /seqLengths has %" PRIu64
+                       " rows, but /seqTags has %zu names; the file is "
+                       "damaged or was not closed",
+                       f->path, a->dim[0], f->n);
+    if (a->rank == 1 || (a->dim[1] >= 1 && !f->has_targets) ||
+        a->dim[1] == 1 + f->keys.n)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: /seqLengths has %s, but needs %zu, of the inputs and "
+                   "of each target; if all have the same lengths, give it one "
+                   "dimension",
+                   f->path, bm_count_noun((long long)a->dim[1], "column").text,
+                   1 + f->keys.n);
+}
+
 static bm_status read_lengths(bm_returnn_file *f)
 {
     bm_h5_array a = {0};
@@ -197,13 +221,7 @@ static bm_status read_lengths(bm_returnn_file *f)
     bm_status status = BM_OK;
 
     BM_TRY(bm_h5_array_open_any(&f->h5, "seqLengths", &a));
-    if (a.rank != 2 || H5Tget_class(a.type) != H5T_INTEGER ||
-        a.dim[0] != f->n || a.dim[1] < 1 ||
-        (f->has_targets && a.dim[1] != 1 + f->keys.n))
-        BM_FAIL_DONE(BM_ERR_FORMAT,
-                     "%s: /seqLengths is %" PRIu64 " x %" PRIu64
-                     ", but there are %zu sequences and %zu targets",
-                     f->path, a.dim[0], a.dim[1], f->n, f->keys.n);
+    BM_TRY_DONE(check_lengths(f, &a));
     lengths = calloc(a.dim[0] * a.dim[1] + 1, sizeof *lengths);
     if (lengths == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the lengths of %s", f->path);
@@ -212,12 +230,30 @@ static bm_status read_lengths(bm_returnn_file *f)
     BM_TRY_DONE(add_up(f, lengths, a.dim[1], 0, f->inputs.dim[0], "frames",
                        &f->frames));
     if (f->has_targets)
-        BM_TRY_DONE(add_up(f, lengths, a.dim[1], 1 + f->key, f->targets.dim[0],
-                           "labels", &f->labels));
+        BM_TRY_DONE(add_up(f, lengths, a.dim[1], a.rank == 1 ? 0 : 1 + f->key,
+                           f->targets.dim[0], "labels", &f->labels));
 done:
     free(lengths);
     bm_h5_array_close(&a);
     return status;
+}
+
+/* The dimensions of an object that is in the file itself; 0: it has none. */
+static int count_dimensions(const bm_returnn_file *f, const char *name)
+{
+    H5L_info_t link;
+    hid_t id = H5I_INVALID_HID, space = H5I_INVALID_HID;
+    int n = 0;
+
+    if (H5Lget_info(f->h5.id, name, &link, H5P_DEFAULT) < 0 ||
+        link.type != H5L_TYPE_HARD)
+        return 0;
+    id = H5Dopen2(f->h5.id, name, H5P_DEFAULT);
+    space = H5Dget_space(id);
+    n = H5Sget_simple_extent_ndims(space);
+    H5Sclose(space);
+    H5Dclose(id);
+    return n;
 }
 
 static bm_status open_inputs(bm_returnn_file *f)
@@ -229,6 +265,12 @@ static bm_status open_inputs(bm_returnn_file *f)
                        "%s has no /inputs; give a file of RETURNN's "
                        "HDFDataset with inputs",
                        f->path);
+    if (count_dimensions(f, "inputs") > 2)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: /inputs has %d dimensions, but should have two, "
+                       "frames x features; write x.reshape(len(x), -1) in its "
+                       "place",
+                       f->path, count_dimensions(f, "inputs"));
     BM_TRY(bm_h5_array_open_any(&f->h5, "inputs", &f->inputs));
     class = H5Tget_class(f->inputs.type);
     if (f->inputs.rank != 2 || f->inputs.dim[1] < 1 ||
@@ -325,17 +367,36 @@ static bm_status count_classes(bm_returnn_file *f, const char *key)
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* The names of the classes of a target. Where the group has none, HDFDataset
+ * takes /labels for "classes". */
+static bm_status read_symbols(bm_returnn_file *f, const char *key)
+{
+    char name[LONGEST_KEY + 32];
+
+    snprintf(name, sizeof name, "targets/labels/%s", key);
+    if (has_group(f, "targets/labels") && has_group(f, name))
+        return bm_returnn_texts(&f->h5, name, BM_LONGEST_TAG, &f->n_symbols,
+                                &f->symbols);
+    if (strcmp(key, "classes") == 0 && has_group(f, "labels"))
+        return bm_returnn_texts(&f->h5, "labels", BM_LONGEST_TAG, &f->n_symbols,
+                                &f->symbols);
+    return BM_OK;
+}
+
 static bm_status open_targets(bm_returnn_file *f)
 {
     const char *key = f->key < f->keys.n ? f->keys.name[f->key] : NULL;
     char name[LONGEST_KEY + 32];
 
+    if (key == NULL && has_group(f, "targetClasses"))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has /targetClasses, which HDFDataset does not read "
+                       "either; link them with h5py: f[\"targets/data/"
+                       "classes\"] = f[\"targetClasses\"]",
+                       f->path);
     if (key == NULL)
         return BM_OK;
-    snprintf(name, sizeof name, "targets/labels/%s", key);
-    if (has_group(f, "targets/labels") && has_group(f, name))
-        BM_TRY(bm_returnn_texts(&f->h5, name, BM_LONGEST_TAG, &f->n_symbols,
-                                &f->symbols));
+    BM_TRY(read_symbols(f, key));
     snprintf(name, sizeof name, "targets/data/%s", key);
     BM_TRY(bm_h5_array_open_any(&f->h5, name, &f->targets));
     f->targets.name = "targets/data";

@@ -7,7 +7,8 @@
  *     targets/labels/KEY [classes]          targets/size, an attribute for KEY
  *
  * Column 0 of seqLengths counts frames; the others belong to the keys of
- * targets, sorted.
+ * targets, sorted. With one dimension it counts both. /labels has the names of
+ * "classes" where targets/labels does not.
  *
  * Functions fail with BM_ERR_MISSING, with BM_ERR_FORMAT and what is wrong with
  * the file, with BM_ERR_IO if the disk does, and with BM_ERR_MEMORY.

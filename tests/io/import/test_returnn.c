@@ -25,6 +25,8 @@ typedef struct layout {
     int columns;   /* of seqLengths; 0: as there are targets */
     int length;    /* of the first sequence; 0: 3 */
     int rank;      /* of inputs; 0: 2 */
+    bool flat;     /* seqLengths has one dimension, and no targets/labels */
+    bool old;      /* targetClasses, no targets */
     int first;     /* the first label */
     bool no_input; /* no inputs at all */
 } layout;
@@ -90,7 +92,8 @@ static void write_targets(hid_t file, const layout *l)
     snprintf(name, sizeof name, "targets/data/%s", l->key);
     write_array(file, name, H5T_STD_I32LE, 1, &n, NULL, labels);
     snprintf(name, sizeof name, "targets/labels/%s", l->key);
-    write_texts(file, name, l->simple, names, n_names);
+    if (!l->flat)
+        write_texts(file, name, l->simple, names, n_names);
     if (l->classes > 0) {
         const hsize_t pair = 2;
         const long value[] = {l->classes, 1};
@@ -130,12 +133,18 @@ static void write_lengths(hid_t file, const layout *l)
             at[which] = 1;
     }
     dim[1] = (hsize_t)columns;
-    write_array(file, "seqLengths", H5T_STD_I32LE, 2, dim, NULL, rows);
+    if (l->flat) {
+        const int32_t lengths[] = {3, 2};
+        write_array(file, "seqLengths", H5T_STD_I32LE, 1, dim, NULL, lengths);
+    } else {
+        write_array(file, "seqLengths", H5T_STD_I32LE, 2, dim, NULL, rows);
+    }
 }
 
 static const char *write_file(const char *name, const layout *l)
 {
-    static const hsize_t dim[] = {5, 2}, flat = 10, chunk[] = {2, 1};
+    static const hsize_t dim[] = {5, 2, 1}, flat = 10, chunk[] = {2, 1};
+    static const int32_t classes[] = {0, 1, 2, 0, 1};
     const char *path = in_folder(name);
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     float x[10];
@@ -144,8 +153,13 @@ static const char *write_file(const char *name, const layout *l)
     for (int i = 0; i < 10; i++)
         x[i] = (float)i;
     if (!l->no_input)
-        write_array(file, "inputs", H5T_NATIVE_FLOAT, l->rank == 1 ? 1 : 2,
+        write_array(file, "inputs", H5T_NATIVE_FLOAT, l->rank > 0 ? l->rank : 2,
                     l->rank == 1 ? &flat : dim, l->simple ? chunk : NULL, x);
+    if (l->old)
+        write_array(file, "targetClasses", H5T_STD_I32LE, 1, dim, NULL,
+                    classes);
+    if (l->flat)
+        write_texts(file, "labels", false, l->labels, 3);
     write_texts(file, "seqTags", l->simple, l->tags, 2);
     if (l->key != NULL)
         write_targets(file, l);
@@ -354,6 +368,34 @@ static void test_classes_without_a_number_are_those_of_all_files(void **state)
     bm_importer_close(i);
 }
 
+/* As HDFDataset takes them: seqLengths of one dimension are those of inputs and
+ * targets, and names of classes may be in /labels. */
+static void test_old_files_are_read(void **state)
+{
+    static const char *const names[] = {"sil", "one", "two", NULL};
+    layout l = {.key = "classes",
+                .labels = names,
+                .flat = true,
+                .n_labels = {3, 2},
+                .tags = {"s1", "s2"}};
+    bm_importer *i = NULL;
+    bm_shard_meta meta;
+
+    (void)state;
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    i->ops->meta(i, &meta);
+    assert_true(meta.per_frame);
+    assert_int_equal(bm_vocab_size(i->vocab), 3);
+    assert_string_equal(bm_vocab_symbol(i->vocab, 2), "two");
+    assert_item(i, "s1", 3, 0, (const int32_t[]){0, 1, 2}, 3);
+    assert_item(i, "s2", 2, 6, (const int32_t[]){0, 1}, 2);
+    bm_importer_close(i);
+    l.key = NULL;
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    assert_item(i, "s1", 3, 0, NULL, 0);
+    bm_importer_close(i);
+}
+
 static void test_faults_of_files_name_what_is_wrong(void **state)
 {
 #define GOOD                                                                   \
@@ -366,7 +408,9 @@ static void test_faults_of_files_name_what_is_wrong(void **state)
         {{GOOD, .rank = 1}, "/inputs are not dense"},
         {{GOOD, .length = 9}, "/seqLengths, row 0: 9 frames, which there are"},
         {{GOOD, .length = 2}, "/seqLengths adds up to 4 frames of 5"},
-        {{GOOD, .columns = 1}, "/seqLengths is 2 x 1, but there are 2 seq"},
+        {{GOOD, .rank = 3}, "/inputs has 3 dimensions, but should have two"},
+        {{GOOD, .columns = 1}, "/seqLengths has 1 column, but needs 2"},
+        {{.old = true, .tags = {"s1", "s2"}}, "/targetClasses, which HDFD"},
         {{.key = "classes",
           .classes = 3,
           .n_labels = {2, 3},
@@ -477,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_one_of_several_targets_is_chosen),
         cmocka_unit_test(test_classes_without_a_number_go_to_the_largest_label),
         cmocka_unit_test(test_classes_without_a_number_are_those_of_all_files),
+        cmocka_unit_test(test_old_files_are_read),
         cmocka_unit_test(test_faults_of_files_name_what_is_wrong),
         cmocka_unit_test(test_files_of_other_kinds_are_refused),
         cmocka_unit_test(test_damaged_files_never_crash),
