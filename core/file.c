@@ -117,6 +117,8 @@ bm_status bm_file_make_directory(const char *path)
     struct stat info;
     size_t n = strlen(path);
 
+    if (n == 0)
+        return BM_FAIL(BM_ERR_CREATE, "the name of the folder is empty");
     if (n >= sizeof part)
         return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long", path);
     for (size_t i = 1; i <= n; i++) {
@@ -127,9 +129,12 @@ bm_status bm_file_make_directory(const char *path)
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return BM_FAIL(BM_ERR_CREATE, "%s: %s", part, strerror(errno));
     }
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        return BM_FAIL(BM_ERR_CREATE, "%s: Not a directory", path);
-    return BM_OK;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return BM_OK;
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+        return BM_FAIL(BM_ERR_CREATE, "%s is a link, but not to a folder",
+                       path);
+    return BM_FAIL(BM_ERR_CREATE, "%s is not a folder", path);
 }
 
 void bm_file_name(const char *path, char *out, size_t room)

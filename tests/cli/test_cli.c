@@ -405,7 +405,7 @@ static void test_existing_files_are_not_overwritten(void **_)
     assert_fails(BMUF("train", "tiny.ini", "--out", "foreign"), 73,
                  "foreign has files in it", "another --out");
     assert_fails(BMUF("train", "tiny.ini", "--out", "tiny.ini"), 73, "tiny.ini",
-                 "Not a directory");
+                 "is not a folder");
     assert_fails(BMUF("pack", "--audio", "test.jsonl", "--out", "tiny.ini"), 73,
                  "tiny.ini");
 }

@@ -340,6 +340,14 @@ static void test_directories_are_made_with_their_parents(void **state)
                      BM_ERR_CREATE);
     assert_int_equal(bm_file_make_directory(scratch_file(&s, "file/d")),
                      BM_ERR_CREATE);
+    assert_non_null(strstr(bm_last_error(), "Not a directory"));
+    assert_int_equal(symlink("nowhere", scratch_file(&s, "link")), 0);
+    assert_int_equal(bm_file_make_directory(scratch_file(&s, "link")),
+                     BM_ERR_CREATE);
+    assert_non_null(
+        strstr(bm_last_error(), "link is a link, but not to a folder"));
+    assert_int_equal(bm_file_make_directory(""), BM_ERR_CREATE);
+    assert_non_null(strstr(bm_last_error(), "the name of the folder is empty"));
     memset(deep, 'd', sizeof deep);
     deep[sizeof deep - 1] = '\0';
     assert_int_equal(bm_file_make_directory(deep), BM_ERR_CREATE);

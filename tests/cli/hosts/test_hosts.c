@@ -111,6 +111,10 @@ static void test_hostfiles_of_open_mpi(void **_)
     bm_hosts h;
 
     (void)_;
+    assert_ok(read_file(&h, "\xEF\xBB\xBF"
+                            "e\n"));
+    assert_hosts(&h, "e:0");
+    bm_hosts_free(&h);
     assert_ok(read_file(&h, "# a comment\n\n"
                             "a slots=4 max_slots=8   # another\n"
                             "\tb\tslots = 2\r\n"
