@@ -81,7 +81,7 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     const audio *a = i->self;
     ear *e = r->own;
     bm_sound *sound = &e->sound;
-    double speed = a->copies != NULL ? bm_copies_speed(a->copies, row) : 1;
+    double speed = row->speed;
 
     BM_TRY(bm_sound_read(sound, row->path, s->channel,
                          (bm_excerpt){row->start, row->duration, row->channel},
@@ -90,6 +90,8 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
         return BM_OK;
     r->remark = bm_sound_remark(sound);
     BM_TRY(check_rate(a, row, sound->rate));
+    if (a->copies != NULL)
+        speed *= bm_copies_speed(a->copies, row);
     BM_TRY(bm_sound_speed(sound, speed, s->rate, &r->problem));
     if (row->copy == 0 || bm_problem_is(&r->problem))
         return BM_OK;

@@ -89,7 +89,8 @@ static bm_status read_manifest(bm_manifest **out,
         return bm_manifest_read_unipen(out, source->path, source->level,
                                        source->most_missing);
     return bm_manifest_read(out, source->path, kind, source->most_missing,
-                            source->pipes);
+                            BM_MANIFEST_SPEEDS |
+                                (source->pipes ? BM_MANIFEST_PIPES : 0));
 }
 
 bm_status bm_import_open(bm_importer *i, size_t self_size,

@@ -25,7 +25,8 @@ static uint64_t hash(const bm_manifest *m)
         bm_manifest_row row = bm_manifest_at(m, k);
         const char *const texts[] = {row.id, row.path, row.text, row.speaker,
                                      row.shape};
-        double times[] = {row.start, row.duration, (double)row.channel};
+        double times[] = {row.start, row.duration, row.speed,
+                          (double)row.channel};
 
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             h = XXH3_64bits_withSeed(texts[i], strlen(texts[i]), h + i);

@@ -78,6 +78,7 @@ static void check_excerpt(bm_manifest *m, const bm_manifest_fields *f,
 {
     e->start = f->start;
     e->duration = f->duration;
+    e->speed = f->speed > 0 ? f->speed : 1;
     if (f->end <= 0)
         return;
     if (f->duration > 0)
@@ -266,7 +267,8 @@ static bm_status read_all(bm_manifest *m, const char *path, double most_missing)
 }
 
 bm_status bm_manifest_read(bm_manifest **out, const char *path,
-                           const char *kind, double most_missing, bool pipes)
+                           const char *kind, double most_missing,
+                           unsigned allowed)
 {
     bm_manifest *m = calloc(1, sizeof *m);
     bm_status status = BM_OK;
@@ -276,7 +278,8 @@ bm_status bm_manifest_read(bm_manifest **out, const char *path,
     m->kind = kind;
     m->source = path;
     m->folders = "paths are relative to the folder of the manifest";
-    m->pipes = pipes;
+    m->pipes = (allowed & BM_MANIFEST_PIPES) != 0;
+    m->speeds = (allowed & BM_MANIFEST_SPEEDS) != 0;
     BM_TRY_DONE(read_all(m, path, most_missing));
     *out = m;
     m = NULL;
@@ -381,6 +384,7 @@ bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
         .speaker = m->text + e->speaker,
         .start = e->start,
         .duration = e->duration,
+        .speed = e->speed,
         .channel = e->channel,
         .line = e->line,
         .speaker_number = e->speaker_number,

@@ -32,6 +32,7 @@ typedef struct bm_manifest_row {
                           UNIPEN its delineation */
     bool has_text;     /* it is there, if only as "" */
     double start, duration; /* seconds; duration 0: up to the end */
+    double speed;           /* at which the excerpt is played */
     long channel;           /* of the recording, from 1; 0: not said */
     size_t line;            /* in the file, from 1 */
     size_t speaker_number;  /* from 0, in byte order of the names */
@@ -40,9 +41,12 @@ typedef struct bm_manifest_row {
     const char *of;         /* of a copy: the recording's id; else the id */
 } bm_manifest_row;
 
+/* What a row may have: a command that ends with '|' as its path; a speed. */
+enum { BM_MANIFEST_PIPES = 1, BM_MANIFEST_SPEEDS = 2 };
+
 /*
  * Reads the manifest at `path`, with the files under the key `kind`: "audio",
- * "image", "feats". pipes: a path may be a command that ends with '|'. Fails
+ * "image", "feats". allowed: 0, or a sum of BM_MANIFEST_PIPES, .. Fails
  * with BM_ERR_FORMAT, for a file of another kind or with a list of all invalid
  * lines, duplicate ids among them; or else with BM_ERR_MISSING and a list of all
  * files that cannot be opened, if they are more than most_missing percent. Free
@@ -50,7 +54,7 @@ typedef struct bm_manifest_row {
  */
 BM_CHECKED bm_status bm_manifest_read(bm_manifest **out, const char *path,
                                       const char *kind, double most_missing,
-                                      bool pipes);
+                                      unsigned allowed);
 
 /* The same for line images as other programs keep them, for which
  * bm_line_source_is is true. */

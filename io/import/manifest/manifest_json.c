@@ -196,19 +196,51 @@ static const char *source_of_cut(bm_manifest *m, size_t line,
     return *pipe;
 }
 
-/* Only recordings that are used as they are: another rate would be ignored. */
-static void check_cut(bm_manifest *m, size_t line, const json_t *object)
+/* The speed by transforms; 0 after a fault. Of them only speeds are applied. */
+static double speed_of(bm_manifest *m, size_t line, const json_t *transforms)
 {
-    static const char *const changed[] = {"tracks", "transforms"};
+    const json_t *one = NULL;
+    double speed = 1;
+    size_t i = 0;
+
+    json_array_foreach(transforms, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        double factor = json_number_value(
+            json_object_get(json_object_get(one, "kwargs"), "factor"));
+        bool known = name != NULL && strcmp(name, "Speed") == 0 && m->speeds;
+
+        speed *= factor;
+        if (known && speed >= BM_LEAST_SPEED && speed <= BM_MOST_SPEED)
+            continue;
+        bm_manifest_fault_once(
+            m, line,
+            "the cut has \"transforms\", of which %.40s is not applied here; "
+            "save it with cuts.save_audios()",
+            name == NULL ? "one without a name"
+            : known      ? "a speed below 0.25 or above 4"
+                         : name);
+        return 0;
+    }
+    return speed;
+}
+
+/* Times of the cut are those after its speed is changed. */
+static void set_excerpt(bm_manifest *m, size_t line, const json_t *object,
+                        bm_manifest_fields *f)
+{
     const json_t *recording = json_object_get(object, "recording");
 
-    for (size_t i = 0; i < sizeof changed / sizeof changed[0]; i++)
-        if (json_array_size(json_object_get(object, changed[i])) > 0 ||
-            json_array_size(json_object_get(recording, changed[i])) > 0)
-            bm_manifest_fault(m, line,
-                              "the cut has \"%s\", which are not applied; save "
-                              "it with cuts.save_audios()",
-                              changed[i]);
+    if (json_array_size(json_object_get(object, "tracks")) > 0)
+        bm_manifest_fault_once(m, line,
+                               "the cut has \"tracks\", which are not mixed "
+                               "here; save it with cuts.save_audios()");
+    f->speed = speed_of(m, line, json_object_get(recording, "transforms"));
+    f->start = f->speed * seconds_of(m, line, json_object_get(object, "start"),
+                                     "start", 0);
+    f->duration =
+        f->speed * seconds_of(m, line, json_object_get(object, "duration"),
+                              "duration", BM_LEAST_SECONDS);
 }
 
 /* From 1, where Lhotse counts from 0; 0: the cut names none. */
@@ -273,21 +305,27 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     bm_manifest_fields f = {0};
     bm_status status = BM_OK;
 
+    if (json_object_get(object, "recording") == NULL &&
+        json_object_get(object, "tracks") == NULL) {
+        bm_manifest_fault_once(m, line,
+                               "a cut of Lhotse without a recording; its "
+                               "features are not read, only recordings. Give "
+                               "--audio cuts that have them: lhotse cut simple "
+                               "-r RECORDINGS -s SUPERVISIONS CUTS");
+        return BM_OK;
+    }
     if (!bm_manifest_is_audio(m)) {
         bm_manifest_fault_once(m, line,
                                "a cut of Lhotse, of which the recordings are "
                                "read; give the file with --audio");
         return BM_OK;
     }
-    check_cut(m, line, object);
     f.id = text_of(m, line, json_object_get(object, "id"), "id", &id);
     if (f.id == NULL)
         bm_manifest_fault(m, line, "\"id\" is missing");
     f.path = source_of_cut(m, line, object, &pipe);
     f.where_run = true;
-    f.start = seconds_of(m, line, json_object_get(object, "start"), "start", 0);
-    f.duration = seconds_of(m, line, json_object_get(object, "duration"),
-                            "duration", BM_LEAST_SECONDS);
+    set_excerpt(m, line, object, &f);
     f.channel = channel_of_cut(m, line, object);
     f.speaker = json_string_value(json_object_get(first, "speaker"));
     BM_TRY_DONE(text_of_cut(supervisions, &text));

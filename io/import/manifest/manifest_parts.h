@@ -17,13 +17,15 @@ enum { BM_MOST_UNKNOWN = 32, BM_MOST_COLUMNS = 64, BM_MOST_CAUSES = 8 };
 #define BM_MOST_SECONDS  1e6
 #define BM_LEAST_SECONDS 1e-6 /* of an excerpt */
 #define BM_MOST_CHANNELS 1024
+#define BM_LEAST_SPEED   0.25
+#define BM_MOST_SPEED    4.0
 
 /* A row; texts are offsets into bm_manifest.text. */
 typedef struct bm_manifest_entry {
     size_t id, path, text, speaker, shape;
     size_t file, line; /* that has it */
     size_t speaker_number;
-    double start, duration;
+    double start, duration, speed;
     long channel; /* from 1; 0: not said */
     bool has_text;
     bool made;   /* the id, from the name of the file */
@@ -42,6 +44,7 @@ typedef struct bm_manifest_fields {
     const char *shape;      /* of a line on a page */
     double start, duration; /* seconds; duration 0: up to the end */
     double end;             /* in place of a duration; 0: none */
+    double speed;           /* of the excerpt; 0: as recorded */
     long channel;           /* of the recording, from 1; 0: not said */
     bool where_run; /* the path is relative to the working directory or, if
                        there is no such file, to the folder of the list */
@@ -76,7 +79,7 @@ struct bm_manifest {
         *folders;       /* what to do if no file is where its path says; static,
                             "": nothing is known */
     const char *kind;   /* the key of the files */
-    bool pipes;         /* commands are allowed */
+    bool pipes, speeds; /* commands and speeds are allowed */
     size_t folder;      /* length of the path's directory, with the slash */
     bool beside, clips; /* where the first file of a table that was found is: in
                            that directory, in its clips/ */

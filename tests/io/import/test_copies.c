@@ -386,6 +386,37 @@ static void test_speeds_go_in_turn_and_move_the_pitch(void **state)
     bm_importer_close(i);
 }
 
+/* Seconds 0.125 to 0.875 of the recording at 0.8 times the speed are 0.1 to 0.7
+ * of it, played so. */
+static void test_a_speed_of_lhotse_is_that_of_a_copy(void **state)
+{
+    static const char cut[] =
+        "{\"id\":\"a\",\"start\":0.125,\"duration\":0.75,\"channel\":0,"
+        "\"supervisions\":[],\"recording\":{\"sources\":[{\"type\":"
+        "\"file\",\"source\":\"a.wav\"}],\"transforms\":[{\"name\":"
+        "\"Speed\",\"kwargs\":{\"factor\":0.8}}]}}\n";
+    static const char excerpt[] = "{\"id\":\"a\",\"audio\":\"a.wav\","
+                                  "\"start\":0.1,\"duration\":0.6}\n";
+    bm_importer *i = NULL, *copied = NULL;
+    bm_item item, copy;
+
+    (void)state;
+    write_tone("a.wav", 8000, 1, RATE);
+    assert_ok(open_importer(&i, "audio", NULL, cut));
+    item = next_item(i);
+    assert_null(item.problem);
+    assert_int_equal(item.frames, 1 + (.75 * RATE - 200) / 80);
+    assert_ok(open_importer(
+        &copied, "audio", SET("copies.count=1", "copies.speed=0.8"), excerpt));
+    (void)next_item(copied);
+    copy = next_item(copied);
+    assert_int_equal(item.frames, copy.frames);
+    assert_memory_equal(item.x, copy.x,
+                        item.frames * item.features * sizeof *item.x);
+    bm_importer_close(copied);
+    bm_importer_close(i);
+}
+
 static void test_copies_keep_text_and_speaker(void **state)
 {
     static const char list[] =
@@ -653,6 +684,7 @@ int main(void)
         cmocka_unit_test(test_a_part_of_a_long_noise_or_all_of_a_short_one),
         cmocka_unit_test(test_babble_is_of_other_recordings),
         cmocka_unit_test(test_speeds_go_in_turn_and_move_the_pitch),
+        cmocka_unit_test(test_a_speed_of_lhotse_is_that_of_a_copy),
         cmocka_unit_test(test_copies_keep_text_and_speaker),
         cmocka_unit_test(test_threads_do_not_change_a_bit),
         cmocka_unit_test(test_a_set_with_copies_fits_a_model_without),

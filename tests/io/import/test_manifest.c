@@ -502,6 +502,39 @@ static void test_common_voice_has_its_files_in_clips(void **state)
     "{\"text\": \"two\"}], \"recording\": {\"id\": \"r\", \"sources\": "       \
     "[" source "], \"sampling_rate\": 8000}, \"type\": \"MonoCut\"}\n"
 
+/* Such a cut, with a transform of its recording. */
+#define PLAYED(name, factor)                                                   \
+    CUT("", "{\"type\": \"file\", \"source\": \"a.wav\"}], \"transforms\": "   \
+            "[{\"name\": " name ", \"kwargs\": {\"factor\": " factor "}}")
+
+/* Seconds 0.5 to 2.5 of what is played at 0.8 times the speed. */
+static void test_speeds_of_lhotse_are_applied(void **state)
+{
+    static const char *const others[][2] = {
+        {PLAYED("\"Speed\"", "0.1"), "of which a speed below 0.25 or above 4"},
+        {PLAYED("\"Volume\"", "2"), "of which Volume is not applied"},
+        {PLAYED("1", "2"), "of which one without a name is not applied"},
+    };
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.jsonl", PLAYED("\"Speed\"", "0.8"));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0,
+                               BM_MANIFEST_SPEEDS));
+    assert_row(m, 0, "c1", "one two", "ann", 0.4, 1.6);
+    assert_true(near(bm_manifest_at(m, 0).speed, 0.8, 1e-12));
+    bm_manifest_free(m);
+    FOR_EACH (k, others) {
+        write_text("m.jsonl", others[k][0]);
+        assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0,
+                                          BM_MANIFEST_SPEEDS),
+                         BM_ERR_FORMAT);
+        if (strstr(bm_last_error(), others[k][1]) == NULL)
+            fail_msg("%s: %s", others[k][1], bm_last_error());
+    }
+}
+
 static void test_cuts_of_lhotse_are_excerpts(void **state)
 {
     bm_manifest *m = NULL;
@@ -602,9 +635,13 @@ static void test_faults_of_other_formats_name_the_line(void **state)
         {CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"),
          "m.jsonl:1: a command, which is not run: cat a |"},
         {CUT("\"tracks\": [1], ", "{\"type\": \"file\", \"source\": \"x\"}"),
-         "m.jsonl:1: the cut has \"tracks\", which are not applied"},
+         "m.jsonl:1: the cut has \"tracks\", which are not mixed"},
+        {PLAYED("\"Speed\"", "0.9"), "of which Speed is not applied here"},
         {CUT("", ""), "m.jsonl:1: a cut without one source"},
-        {"{\"id\": \"a\", \"channel\": [0, 1], \"supervisions\": []}\n",
+        {"{\"id\": \"a\", \"features\": {}, \"supervisions\": []}\n",
+         "m.jsonl:1: a cut of Lhotse without a recording; its features are not "
+         "read, only recordings. Give --audio cuts that have them: lhotse cut"},
+        {"{\"id\": \"a\", \"channel\": [0, 1], \"recording\": {}}\n",
          "m.jsonl:1: \"channel\" is not one channel, counted from 0"},
         {"{\"id\": 1.5, \"audio\": \"a.wav\"}\n",
          "m.jsonl:1: \"id\" is not a text"},
@@ -645,6 +682,7 @@ int main(void)
         cmocka_unit_test(test_ids_of_two_folders_have_no_ends),
         cmocka_unit_test(test_common_voice_has_its_files_in_clips),
         cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),
+        cmocka_unit_test(test_speeds_of_lhotse_are_applied),
         cmocka_unit_test(test_lists_of_wenet_are_manifests),
         cmocka_unit_test(
             test_paths_of_lhotse_and_wenet_are_of_the_working_directory),
