@@ -6,6 +6,7 @@
 #include "core/printable.h"
 #include "core/words.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -163,6 +164,98 @@ static bool within_bounds(const bm_option *o, const value *v)
     return all;
 }
 
+/* ---- words of other programs --------------------------------------------- */
+
+/* What PyTorch, ESPnet, fairseq, RETURNN and CNTK call a choice, as plain()
+ * writes it, and what is set here. cli/habits.c has their names of settings. */
+static const struct {
+    const char *setting, *theirs, *ours;
+} choices[] = {
+    {"batch.order", "shuffle shuffled", "random"},
+    {"batch.order", "ascending", "sorted"},
+    {"batch.order", "default", "file"},
+    {"job.device", "gpu", "cuda"},
+    {"job.precision", "float float32 32", "fp32"},
+    {"job.precision", "bfloat16", "bf16"},
+    {"model.loss", "ctcloss", "ctc"},
+    {"model.loss", "ce xent crossentropyloss", "cross_entropy"},
+    {"schedule.kind", "cosineannealing cosineannealinglr", "cosine"},
+    {"schedule.kind", "constantlr none", "constant"},
+    {"schedule.kind", "exponentiallr", "exponential"},
+    {"schedule.kind", "noamlr warmuplr inversesqrt", "noam"},
+    {"schedule.kind", "onecyclelr", "onecycle"},
+    {"schedule.kind", "plateau reducelronplateau newbobabs newbobrel",
+     "newbob, which decays the rate where the error of data.dev stays"},
+    {"sgd.update", "adam", "adamw, which is Adam with sgd.weight_decay = 0"},
+    {"sgd.update", "sgd", "momentum, which is SGD with sgd.momentum = 0"},
+    {"sgd.update", "nag nesterov", "momentum, and sgd.nesterov = yes"},
+    {"train.strategy", "blockmomentum blockmomentumsgd", "bmuf"},
+    {"train.strategy", "ddp horovod dataparallelsgd", "ssgd"},
+    {"train.strategy", "localsgd modelaveraging modelaveragingsgd", "average"},
+    {"train.strategy", "dataparallelasgd", "asgd"},
+};
+
+enum { LONGEST_WORD = 64 };
+
+/* Small letters without '_' and '-': ReduceLROnPlateau, reduce_lr_on_plateau. */
+static void plain(const char *word, size_t length, char out[LONGEST_WORD])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < length && n + 1 < LONGEST_WORD; i++)
+        if (word[i] != '_' && word[i] != '-')
+            out[n++] = (char)tolower((unsigned char)word[i]);
+    out[n] = '\0';
+}
+
+/* out <- the word of the list that is plainly this one. */
+static bool written_as(const char *word, const char *list,
+                       char out[LONGEST_WORD])
+{
+    char ours[LONGEST_WORD];
+
+    for (size_t n = strcspn(list, " "); n > 0;
+         list += n + (list[n] == ' '), n = strcspn(list, " ")) {
+        plain(list, n, ours);
+        if (strcmp(ours, word) == 0) {
+            snprintf(out, LONGEST_WORD, "%.*s", (int)n, list);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* out <- "; set adamw, .." if others say `text` for a choice, else "". */
+static void propose(const char *section, const bm_option *o, const char *text,
+                    char out[2 * LONGEST_WORD])
+{
+    char word[LONGEST_WORD], ours[LONGEST_WORD], setting[100];
+
+    out[0] = '\0';
+    plain(text, strlen(text), word);
+    snprintf(setting, sizeof setting, "%s.%s", section, o->key);
+    if (written_as(word, o->unit, ours))
+        snprintf(out, 2 * LONGEST_WORD, "; set %s", ours);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++)
+        if (strcmp(setting, choices[i].setting) == 0 &&
+            bm_is_word_of(word, choices[i].theirs))
+            snprintf(out, 2 * LONGEST_WORD, "; set %s", choices[i].ours);
+}
+
+static void report_choice(bm_faults *f, const char *where, const char *section,
+                          const bm_option *o, const char *text)
+{
+    char instead[2 * LONGEST_WORD];
+    size_t length = strlen(o->unit);
+
+    length -= bm_ends_with(o->unit, " ");
+    propose(section, o, text, instead);
+    bm_fault_add(f, where, "%s.%s: '%s' is not one of: %.*s%s", section, o->key,
+                 text, (int)length, o->unit, instead);
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
 static void check_option(bm_faults *f, const bm_config *config,
                          const char *section, const bm_option *o)
 {
@@ -173,16 +266,12 @@ static void check_option(bm_faults *f, const bm_config *config,
         [BM_AUTO] = "a number or auto",
         [BM_SERIES] = "a number, or VALUE@EPOCH .. with epochs from 0 up",
         [BM_TEXT] = "text",
-        [BM_CHOICE] = "one of",
     };
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : "default";
-    const char *words = o->type == BM_CHOICE ? o->unit : "";
-    size_t length = strlen(words);
     value v = {0};
 
-    length -= bm_ends_with(words, " ");
     if (text == NULL)
         bm_fault_add(f, NULL, "%s.%s is not set; add [%s] %s = %s (%s)",
                      section, o->key, section, o->key,
@@ -193,10 +282,11 @@ static void check_option(bm_faults *f, const bm_config *config,
                      "%s.%s is not UTF-8; convert the configuration, or rename "
                      "the file that it names",
                      section, o->key);
+    else if (!parse(o, text, &v) && o->type == BM_CHOICE)
+        report_choice(f, where, section, o, text);
     else if (!parse(o, text, &v))
-        bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%.*s", section, o->key,
-                     text, kinds[o->type], o->type == BM_CHOICE ? ": " : "",
-                     (int)length, words);
+        bm_fault_add(f, where, "%s.%s: '%s' is not %s", section, o->key, text,
+                     kinds[o->type]);
     else if (!within_bounds(o, &v))
         bm_fault_add(f, where, "%s.%s: %s is outside [%.12g, %.12g]%s%s",
                      section, o->key, text, o->min, o->max, o->unit ? " " : "",

@@ -3,6 +3,7 @@
 #include "core/config.h"
 #include "core/words.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -310,6 +311,42 @@ static bm_status parse_times(const bm_word *word, char *text, size_t *times)
     return BM_OK;
 }
 
+/* Layers of other programs, as they are called there. */
+static const struct {
+    const char *theirs, *ours;
+} of_others[] = {
+    {"affine dense fc", "linear"},
+    {"avgpool avg_pool avgpool2d", "pool:TIMExHEIGHT,mean"},
+    {"bn batch_norm batchnorm batchnorm1d batchnorm2d", "batchnorm"},
+    {"concat concatenate", "branches"},
+    {"conv1d", "splice and linear, or conv:CHANNELS,TIMExHEIGHT"},
+    {"conv2d", "conv"},
+    {"depthwise_conv separable_conv", "depthwise"},
+    {"ln layer_norm layernorm", "layernorm"},
+    {"leakyrelu lrelu", "leaky_relu"},
+    {"lstmp", "lstm:CELLS,project:SIZE"},
+    {"maxpool max_pool maxpool2d", "pool"},
+    {"mha multi_head_attention multihead_attention self_attention",
+     "attention"},
+    {"silu", "swish"},
+    {"tdnn", "splice and linear"},
+};
+
+static const char *of_another(const char *name)
+{
+    char small[40];
+    size_t n = strlen(name);
+
+    if (n >= sizeof small)
+        return NULL;
+    for (size_t i = 0; i <= n; i++)
+        small[i] = (char)tolower((unsigned char)name[i]);
+    for (size_t i = 0; i < sizeof of_others / sizeof of_others[0]; i++)
+        if (bm_is_word_of(small, of_others[i].theirs))
+            return of_others[i].ours;
+    return NULL;
+}
+
 /* Parses "name:args*times". */
 static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
 {
@@ -333,6 +370,8 @@ static bm_status parse_word(const bm_word *word, bm_layer *l, size_t *times)
     l->ops = find(text);
     if (l->ops != NULL)
         return BM_OK;
+    if (of_another(text) != NULL)
+        return fail(word, "no such layer; here it is %s", of_another(text));
     if (bm_nearest_word(text, names, nearest, sizeof nearest))
         return fail(word, "no such layer; the nearest is %s", nearest);
     return fail(word, "no such layer; the layers are %s", names);

@@ -95,6 +95,51 @@ static void test_invalid_settings_of_the_command_line_are_reported(void **_)
     assert_int_equal(access(in_folder("d"), F_OK), -1);
 }
 
+/* In any spelling; what is said in their place is a choice. */
+static void test_choices_of_other_programs_are_answered_with_ours(void **_)
+{
+    static const char *const cases[][3] = {
+        {"sgd.update", "adam",
+         "sgd.update: 'adam' is not one of: momentum adamw rmsprop muon; set "
+         "adamw, which is Adam with sgd.weight_decay = 0\n"},
+        {"sgd.update", "AdamW", "muon; set adamw\n"},
+        {"sgd.update", "SGD", "muon; set momentum, which is SGD with"},
+        {"schedule.kind", "plateau",
+         "'plateau' is not one of: cosine onecycle noam constant exponential "
+         "newbob; set newbob, which decays the rate where the error of "
+         "data.dev stays\n"},
+        {"schedule.kind", "ReduceLROnPlateau", "newbob; set newbob, which"},
+        {"schedule.kind", "reduce_lr_on_plateau", "newbob; set newbob, which"},
+        {"schedule.kind", "OneCycleLR", "newbob; set onecycle\n"},
+        {"schedule.kind", "noamlr", "newbob; set noam\n"},
+        {"schedule.kind", "CosineAnnealingLR", "newbob; set cosine\n"},
+        {"schedule.kind", "linear", "exponential newbob\n"},
+        {"model.loss", "CTCLoss",
+         "'CTCLoss' is not one of: ctc "
+         "cross_entropy; set ctc\n"},
+        {"model.loss", "cross-entropy", "; set cross_entropy\n"},
+        {"job.device", "gpu", "auto cpu cuda; set cuda\n"},
+        {"train.strategy", "BlockMomentumSGD", "; set bmuf\n"},
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        char set[100];
+        outcome o;
+
+        snprintf(set, sizeof set, "%s=%s", cases[i][0], cases[i][1]);
+        o = BMUF("explain", "tiny.ini", "--set", set);
+        assert_fails(o, 78, cases[i][2]);
+        if (strstr(o.err, "; set ") == NULL)
+            continue;
+        snprintf(set, sizeof set, "%s=%s", cases[i][0],
+                 strstr(o.err, "; set ") + strlen("; set "));
+        set[strcspn(set, ",\n")] = '\0';
+        o = BMUF("explain", "tiny.ini", "--set", set);
+        assert_null(strstr(o.err, "is not one of"));
+    }
+}
+
 static void test_conflicting_settings_are_rejected(void **_)
 {
     (void)_;
@@ -631,6 +676,7 @@ int main(void)
             test_all_invalid_settings_are_reported_before_training),
         cmocka_unit_test(
             test_invalid_settings_of_the_command_line_are_reported),
+        cmocka_unit_test(test_choices_of_other_programs_are_answered_with_ours),
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),

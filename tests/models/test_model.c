@@ -491,6 +491,12 @@ static void test_messages_mark_the_invalid_word(void **state)
          "model.net: word 3 'blsmt:320': no such layer; the nearest is blstm\n"
          "    stack:2 relu blsmt:320 linear\n"
          "                 ^~~~~~~~~"},
+        {"linear:4 LayerNorm linear", "ctc",
+         "word 2 'LayerNorm': no such layer; here it is layernorm\n"},
+        {"Conv2d:4,3x3 linear", "ctc",
+         "word 1 'Conv2d:4,3x3': no such layer; here it is conv\n"},
+        {"self_attention:4 linear", "ctc", "here it is attention\n"},
+        {"dense:4 linear", "ctc", "here it is linear\n"},
         {"", "ctc", "model.net is empty"},
         {" \n ", "ctc", "model.net is empty"},
         {"blstm linear", "ctc", "word 1 'blstm': the number of cells"},
