@@ -170,17 +170,20 @@ static void suggest(char *out, size_t room, const bm_texts *t, double percent)
         snprintf(out, room,
                  "its symbols are characters: add --units characters");
     else
-        snprintf(out, room,
-                 "give a vocabulary that has them, or let them pass with "
-                 "--max-unknown %.0f",
-                 ceil(percent));
+        snprintf(
+            out, room,
+            "give a vocabulary that has them, or let them pass with "
+            "--max-unknown %.0f. The vocabulary ends with '%.60s'; is it "
+            "complete?",
+            ceil(percent),
+            bm_vocab_symbol(t->vocab, (int32_t)bm_vocab_size(t->vocab) - 1));
 }
 
 bm_status bm_labels_check(const bm_labels *l, const bm_texts *t, double most)
 {
     size_t all = l->symbols > 0 ? l->symbols : 1;
     double percent = 100 * (double)l->unknown / (double)all;
-    char remedy[200];
+    char remedy[300];
 
     if (percent <= most)
         return BM_OK;

@@ -21,6 +21,9 @@
 
 enum { CHUNK = 16384 }; /* floats read at once */
 
+/* The end of messages on damaged files. */
+#define COPY "; copy it again, or leave it out"
+
 /* An open recording. libsndfile reads the file through the functions below: it
  * reports a disk that fails as a file that is damaged. */
 typedef struct bm_sound_source {
@@ -127,7 +130,8 @@ static void refuse(source *f, bm_problem *problem)
                        path, path);
     else if (bm_sound_is_cut(&f->bytes, 0))
         bm_problem_set(problem, "damaged or truncated",
-                       "%s: damaged or truncated: %s", path, why);
+                       "%s: damaged or truncated within its %lld bytes" COPY,
+                       path, (long long)bm_sound_bytes_length(&f->bytes));
     else if (kind != NULL && strcmp(kind, "a gzip file") == 0)
         bm_problem_set(problem, "compressed",
                        "%s is %s; only lists may be compressed: unpack it",
@@ -253,7 +257,7 @@ static void check_length(source *f, size_t n, bm_problem *problem)
 
     if (wrong || bm_sound_is_cut(&f->bytes, n))
         bm_problem_set(problem, "damaged or truncated",
-                       "%s: damaged or truncated after %zu samples",
+                       "%s: damaged or truncated after %zu samples" COPY,
                        f->bytes.path, n);
 }
 
@@ -381,8 +385,9 @@ static bm_status read_part(source *f, bm_sound *s, long channel,
     if (!whole)
         check_part(f, s, part, first, wanted, problem);
     else if (sf_error(f->file) != SF_ERR_NO_ERROR)
-        bm_problem_set(problem, "damaged or truncated", "%s: %s", f->bytes.path,
-                       sf_strerror(f->file));
+        bm_problem_set(problem, "damaged or truncated",
+                       "%s: damaged or truncated after %lld samples" COPY,
+                       f->bytes.path, (long long)n);
     else
         check_length(f, s->n, problem);
     if (!bm_problem_is(problem))

@@ -313,6 +313,7 @@ static void test_units_of_shards_are_not_suggested(void **_)
     assert_code(o, 65);
     assert_says(o.err, "3 of 4 symbols");
     assert_says(o.err, "give a vocabulary that has them");
+    assert_says(o.err, "The vocabulary ends with 'b'; is it complete?");
     assert_null(strstr(o.err, "--units"));
 }
 

@@ -48,6 +48,15 @@ bm_status bm_image_room(bm_line_image *out, const bm_image_source *s,
     return BM_OK;
 }
 
+void bm_image_damaged(const bm_image_source *s, const char *why,
+                      bm_problem *problem)
+{
+    bm_problem_set(problem, "damaged or truncated",
+                   "%s: damaged, or cut off after its %zu bytes (%s); copy it "
+                   "again, or leave it out",
+                   s->path, s->size, why);
+}
+
 bm_status bm_image_file_read(bm_line_image *out, const char *path, size_t most,
                              bm_problem *problem)
 {

@@ -24,6 +24,10 @@ BM_CHECKED bm_status bm_image_room(bm_line_image *out, const bm_image_source *s,
                                    size_t width, size_t height,
                                    bm_problem *problem);
 
+/* Sets *problem for a file that cannot be decoded; why: as the library says. */
+void bm_image_damaged(const bm_image_source *s, const char *why,
+                      bm_problem *problem);
+
 /* Colours to grey, as in JPEG (ITU-R BT.601). */
 static inline uint8_t bm_image_luma(unsigned red, unsigned green, unsigned blue)
 {

@@ -8,13 +8,6 @@
 static const int flags =
     TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS | TJFLAG_ACCURATEDCT;
 
-static void damaged(const bm_image_source *s, tjhandle jpeg,
-                    bm_problem *problem)
-{
-    bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
-                   tjGetErrorStr2(jpeg));
-}
-
 static bm_status decode(bm_line_image *out, const bm_image_source *s,
                         tjhandle jpeg, bm_problem *problem)
 {
@@ -22,7 +15,11 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
 
     if (tjDecompressHeader3(jpeg, s->bytes, s->size, &width, &height, &sampling,
                             &colours) != 0) {
-        damaged(s, jpeg, problem);
+        bm_image_damaged(s, tjGetErrorStr2(jpeg), problem);
+        return BM_OK;
+    }
+    if (width < 1 || height < 1) {
+        bm_image_damaged(s, "JPEG: no frame", problem);
         return BM_OK;
     }
     if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
@@ -35,7 +32,7 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
     if (!bm_problem_is(problem) &&
         tjDecompress2(jpeg, s->bytes, s->size, out->grey, width, 0, height,
                       TJPF_GRAY, flags) != 0)
-        damaged(s, jpeg, problem);
+        bm_image_damaged(s, tjGetErrorStr2(jpeg), problem);
     if (bm_problem_is(problem))
         return BM_OK;
     return bm_image_turn(out, bm_exif_orientation(s->bytes, s->size));

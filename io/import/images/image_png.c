@@ -22,8 +22,7 @@ bm_status bm_image_png(bm_line_image *out, const bm_image_source *s,
     bm_status status = BM_OK;
 
     if (!png_image_begin_read_from_memory(&png, s->bytes, s->size)) {
-        bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
-                       png.message);
+        bm_image_damaged(s, png.message, problem);
         goto done;
     }
     png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* as 8 bits are taken */
@@ -39,8 +38,7 @@ bm_status bm_image_png(bm_line_image *out, const bm_image_source *s,
     if (png_image_finish_read(&png, NULL, pairs, 0, NULL))
         flatten(pairs, n, out->grey);
     else
-        bm_problem_set(problem, "damaged or truncated", "%s: %s", s->path,
-                       png.message);
+        bm_image_damaged(s, png.message, problem);
 done:
     png_image_free(&png);
     free(pairs);

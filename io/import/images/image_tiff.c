@@ -66,11 +66,16 @@ static int keep_fault(TIFF *tiff, void *self, const char *where,
                       const char *format, va_list args)
 {
     reading *r = self;
+    int n = 0;
 
     (void)tiff;
     (void)where;
-    if (r->fault[0] == '\0')
-        vsnprintf(r->fault, sizeof r->fault, format, args);
+    if (r->fault[0] != '\0')
+        return 1;
+    n = snprintf(r->fault, sizeof r->fault, "TIFF: ");
+    if (strncmp(format, "Read error at scanline", 22) == 0)
+        format = "its pixels end too early"; /* the number may be -1 */
+    vsnprintf(r->fault + n, sizeof r->fault - (size_t)n, format, args);
     return 1; /* libtiff prints nothing */
 }
 
@@ -135,7 +140,7 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
         flatten(colours, out->width * out->height, out->grey);
         r->fault[0] = '\0';
     } else if (r->fault[0] == '\0') {
-        snprintf(r->fault, sizeof r->fault, "cannot be decoded");
+        snprintf(r->fault, sizeof r->fault, "TIFF: cannot be decoded");
     }
     free(colours);
     return BM_OK;
@@ -154,7 +159,7 @@ bm_status bm_image_tiff(bm_line_image *out, const bm_image_source *s,
     }
     if (status == BM_OK && !bm_problem_is(problem) &&
         (out->grey == NULL || r.fault[0] != '\0'))
-        bm_problem_set(problem, "damaged or truncated", "%s: TIFF: %s", s->path,
-                       r.fault[0] != '\0' ? r.fault : "it has no image");
+        bm_image_damaged(
+            s, r.fault[0] != '\0' ? r.fault : "TIFF: it has no image", problem);
     return status;
 }

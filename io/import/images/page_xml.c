@@ -613,7 +613,7 @@ static bm_status read_document(page *p)
 
 /* The first error of a parser; later ones follow from it. */
 typedef struct parse_error {
-    int line, code;
+    int line, column, code;
     char text[200];
 } parse_error;
 
@@ -625,6 +625,7 @@ static void keep_error(void *parser, xmlError *e)
     if (first->text[0] != '\0' || e->level < XML_ERR_ERROR)
         return;
     first->line = e->line;
+    first->column = e->int2;
     first->code = e->code;
     snprintf(first->text, sizeof first->text, "%.*s", (int)strcspn(why, "\n"),
              why);
@@ -642,7 +643,7 @@ static bm_status parse(xmlDoc **out, const char *path, const char *bytes,
                        size_t size)
 {
     xmlParserCtxt *parser = xmlNewParserCtxt();
-    parse_error first = {.line = 1};
+    parse_error first = {.line = 1, .column = 1};
     bm_status status = BM_OK;
 
     if (parser == NULL)
@@ -657,11 +658,15 @@ static bm_status parse(xmlDoc **out, const char *path, const char *bytes,
     if (*out == NULL && first.code == XML_ERR_NO_MEMORY)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     else if (*out == NULL)
-        status =
-            BM_FAIL(BM_ERR_FORMAT, "%s:%d: not XML: %s", path, first.line,
-                    first.text[0] != '\0'
-                        ? first.text
-                        : "it is empty, or in another encoding than it says");
+        status = BM_FAIL(
+            BM_ERR_FORMAT,
+            "%s:%d: not XML: %s (column %d); the file is damaged or cut off "
+            "there: copy it again, or leave it out",
+            path, first.line,
+            first.text[0] != '\0'
+                ? first.text
+                : "it is empty, or in another encoding than it says",
+            first.column);
     else if ((*out)->intSubset != NULL)
         status = BM_FAIL(BM_ERR_FORMAT,
                          "%s: it has a document type (<!DOCTYPE>), which "

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -514,6 +515,48 @@ static void test_invalid_recordings_are_problems_of_their_items(void **state)
     assert_non_null(strstr(bm_last_error(), "none of the 2 recordings"));
 }
 
+/* Whatever libsndfile says of it. */
+static void test_a_truncated_mp3_says_so(void **state)
+{
+    SF_INFO info = {.samplerate = 16000,
+                    .channels = 1,
+                    .format = SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III};
+    static const size_t parts[] = {3, 10, 50}; /* percent */
+    bm_rng rng = bm_rng_make(1, "mp3", 0);
+    float x[16000];
+    SNDFILE *file = NULL;
+    char *bytes = NULL;
+    size_t n = 0;
+
+    (void)state;
+    write_tone("b.wav", 4000, 1, 16000);
+    if (!sf_format_check(&info))
+        skip();
+    for (size_t i = 0; i < 16000; i++)
+        x[i] = .1F * (float)bm_rng_uniform(&rng);
+    file = sf_open(in_folder("a.mp3"), SFM_WRITE, &info);
+    assert_non_null(file);
+    assert_int_equal(sf_write_float(file, x, 16000), 16000);
+    assert_int_equal(sf_close(file), 0);
+    bytes = slurp(in_folder("a.mp3"), &n);
+    FOR_EACH (k, parts) {
+        bm_importer *i = NULL;
+        const bm_problem *problem = NULL;
+
+        write_bytes("a.mp3", bytes, n * parts[k] / 100);
+        assert_ok(open_importer(&i, "audio", NULL,
+                                "{\"id\":\"a\",\"audio\":\"a.mp3\"}\n"
+                                "{\"id\":\"b\",\"audio\":\"b.wav\"}\n"));
+        problem = next_item(i).problem;
+        assert_non_null(problem);
+        if (strstr(problem->text, "a.mp3: damaged or truncated ") == NULL ||
+            strstr(problem->text, "; copy it again, or leave it out") == NULL)
+            fail_msg("%zu %%: %s", parts[k], problem->text);
+        bm_importer_close(i);
+    }
+    free(bytes);
+}
+
 static void test_normalising_by_speaker_needs_speakers(void **state)
 {
     bm_importer *i = NULL;
@@ -584,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_a_cut_has_its_channel),
         cmocka_unit_test(test_a_missing_channel_is_reported),
         cmocka_unit_test(test_invalid_recordings_are_problems_of_their_items),
+        cmocka_unit_test(test_a_truncated_mp3_says_so),
         cmocka_unit_test(test_normalising_by_speaker_needs_speakers),
         cmocka_unit_test(test_real_recordings_are_usable),
     };

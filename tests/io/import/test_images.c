@@ -360,7 +360,8 @@ static void check_cuts(const char *name, size_t end, const char *noun)
         problem = problem_of("cut", BM_MOST_LINE_PIXELS);
         if (strstr(problem, "/cut: ") == NULL ||
             (k > 8 && strstr(problem, noun) == NULL &&
-             strstr(problem, "ends within") == NULL))
+             strstr(problem, "ends within") == NULL) ||
+            strstr(problem, "4294967295") != NULL)
             fail_msg("%zu bytes of %s: \"%s\"", k, name, problem);
     }
     free(whole);
@@ -376,11 +377,11 @@ static void test_damaged_files_are_problems(void **_)
     write_text_map("text.pgm");
     write_tiff("a.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
     write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
-    check_cuts("a.png", 16, "");
+    check_cuts("a.png", 16, " bytes (");
     check_cuts("a.pgm", 0, "its header should be");
     check_cuts("text.pgm", 4, "its header should be");
-    check_cuts("a.tif", 0, "TIFF: ");
-    check_cuts("a.jpg", 8, "");
+    check_cuts("a.tif", 0, "copy it again, or leave it out");
+    check_cuts("a.jpg", 8, "copy it again, or leave it out");
     write_text("more.pgm", "P2 2 1 9 9 10");
     assert_non_null(
         strstr(problem_of("more.pgm", 9), "is not a number up to 9"));

@@ -394,6 +394,9 @@ static void test_other_xml_is_refused(void **_)
     } bad[] = {
         {"<PcGts>\n<Page>\n</PcGts>", "bad.xml:3: not XML: Opening and ending"},
         {"", "bad.xml:1: not XML: "},
+        {"<PcGts>\n<Page imageFi", "bad.xml:2: not XML: "},
+        {"<PcGts><Page x='a", "(column 18); the file is damaged or cut off "
+                              "there: copy it again, or leave it out"},
         {"<html>\n<Page/></html>", "bad.xml:1: neither PAGE XML nor ALTO: its "
                                    "root is <html>;"},
         {"<alto>\n</alto>", "its root is <alto>, without a <Page>"},
