@@ -179,8 +179,8 @@ static bm_status idx_open(bm_importer *i, const bm_import_source *source)
     if (self == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
     snprintf(self->images.path, sizeof self->images.path, "%s", source->path);
-    BM_TRY(find_labels(self, s->labels));
     BM_TRY(open_file(&self->images, 3));
+    BM_TRY(find_labels(self, s->labels));
     BM_TRY(open_file(&self->labels, 1));
     if (self->images.dim[0] != self->labels.dim[0])
         return BM_FAIL(BM_ERR_FORMAT,

@@ -243,8 +243,10 @@ static void test_broken_files_are_refused_in_one_line(void **_)
     }
     assert_fails(BMUF("pack", "--idx", "none-images", "--out", "b"), 66,
                  "cannot open none-images");
-    assert_fails(BMUF("pack", "--idx", "net.ini", "--out", "b"), 64,
-                 "--labels FILE");
+    assert_fails(BMUF("pack", "--idx", "net.ini", "--out", "b"), 65,
+                 "net.ini is no IDX file of bytes in 3 dimensions");
+    write_bytes("x", more, sizeof more);
+    assert_fails(BMUF("pack", "--idx", "x", "--out", "b"), 64, "--labels FILE");
     assert_fails(
         BMUF("pack", "--audio", "a.jsonl", "--labels", "l", "--out", "b"), 64,
         "--labels requires --idx");

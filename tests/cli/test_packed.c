@@ -491,6 +491,17 @@ static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
         {"text", "text is a text, not a manifest", "JSON lines"},
         {"k.ini", "k.ini is a configuration, not a manifest", "bmuf train"},
         {"list.json", "list.json is a JSON list, not a", "no brackets"},
+        {"data.json", "data.json is a data.json of ESPnet 1", "--kaldi"},
+        {"pretty.json", "pretty.json is a data.json of ESPnet 1", "--kaldi"},
+        {"indented.json", "indented.json: a JSON object over several lines",
+         "jq -c"},
+        {"t.tsv",
+         "t.tsv: its first line, \"utt\\twav_path\\ttrans\", names no column "
+         "that "
+         "is known. Known are id, utt_id; audio, audio_filepath, wav, path, "
+         "file, file_name, filename, wav_filename; text, sentence, transcript, "
+         "transcription, label; speaker,",
+         "Rename the columns"},
         {"k.gz", "k.gz: its gzip data are damaged or end early",
          "make or fetch it again"},
     };
@@ -501,6 +512,10 @@ static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
     write_text("text", "u1 one two\nu2 three\n");
     write_text("k.ini", "; mine\n[data]\ntrain = c\n");
     write_text("list.json", "[\n{\"id\": \"u1\"}]\n");
+    write_text("data.json", "{\"utts\": {\"u1\": {\"input\": []}}}\n");
+    write_text("pretty.json", "{\n    \"utts\": {\n        \"u1\": {}}}\n");
+    write_text("indented.json", "{\n  \"id\": \"u1\"\n}\n");
+    write_text("t.tsv", "utt\twav_path\ttrans\nu1\t1.wav\tone\n");
     write_bytes("k.gz", "\x1f\x8b\x08\0\0", 5);
     FOR_EACH (k, cases) {
         outcome o = BMUF("pack", "--audio", cases[k].file, "--out", "no");

@@ -6,6 +6,8 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/file_kind.h"
+#include "core/words.h"
+#include "io/import/images/line_source_parts.h"
 #include "io/shard/shard.h"
 
 #include <stdio.h>
@@ -164,13 +166,33 @@ static bm_status check_kind(const bm_manifest *m)
                                                             : refuse(m, kind);
 }
 
+/* For a first line that is of pages, or of a list of paths, in what is read
+ * once. */
+static bm_status refuse_lines_of_images(const bm_manifest *m, const char *line)
+{
+    const char *why = "comes from standard input; write it to a file";
+
+    if (strcmp(m->path, "-") != 0)
+        why = "is compressed; unpack it";
+    if (line[0] == '<')
+        return BM_FAIL(BM_ERR_FORMAT, "%s: a page in XML that %s", m->path,
+                       why);
+    return BM_FAIL(BM_ERR_FORMAT, "%s: a list of paths that %s", m->path, why);
+}
+
 /* For a first line that is neither JSON nor the header of a table. */
-static bm_status refuse_line(const bm_manifest *m)
+static bm_status refuse_line(const bm_manifest *m, const char *line)
 {
     const char *kind = strcmp(m->path, "-") == 0 ? NULL : bm_text_kind(m->path);
+    bool image = strcmp(m->kind, "image") == 0;
 
     kind = kind != NULL ? kind : bm_kind_text;
-    if (strcmp(m->kind, "image") == 0)
+    if (image && (line[0] == '<' || bm_ends_with(line, ".xml") ||
+                  bm_is_image_name(line)))
+        return refuse_lines_of_images(m, line);
+    if (kind == bm_kind_text && strpbrk(line, "\t,;") != NULL)
+        return bm_manifest_refuse_header(m, line);
+    if (image)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is %s, not a manifest; a list \"id text\" of PyLaia "
                        "needs --image-dir DIR, and a manifest is JSON lines "
@@ -185,7 +207,7 @@ static bm_status read_line(bm_manifest *m, bool first, size_t number,
                            char *line, size_t length)
 {
     if (first && line[0] != '{' && !bm_manifest_is_header(line))
-        return refuse_line(m);
+        return refuse_line(m, line);
     if (first ? line[0] != '{' : m->table.n > 0)
         return bm_manifest_row_of_table(m, number, line, length);
     return bm_manifest_json(m, number, line, length);
@@ -214,6 +236,10 @@ static bm_status read_lines(bm_manifest *m)
         }
         if (strspn(line, " \t\r\n") == length)
             continue;
+        if (first && length == 1 && line[0] == '{') {
+            BM_TRY_DONE(bm_lines_next(lines, &line, &length));
+            BM_TRY_DONE(bm_manifest_json_begins(m, line));
+        }
         BM_TRY_DONE(read_line(m, first, number, line, length));
         first = false;
     }

@@ -338,6 +338,25 @@ done:
     return status;
 }
 
+static bm_status refuse_espnet(const bm_manifest *m)
+{
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is a data.json of ESPnet 1; give the data directory of "
+                   "Kaldi that it was made of, with feats.scp, text and "
+                   "utt2spk, to --kaldi",
+                   m->path);
+}
+
+bm_status bm_manifest_json_begins(const bm_manifest *m, const char *second)
+{
+    if (second != NULL && strstr(second, "\"utts\"") != NULL)
+        return refuse_espnet(m);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: a JSON object over several lines; a manifest has one "
+                   "object a line, as jq -c writes them",
+                   m->path);
+}
+
 bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,
                            size_t length)
 {
@@ -349,6 +368,8 @@ bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,
         bm_manifest_fault(m, line, "not JSON: %s", error.text);
     else if (!json_is_object(object))
         bm_manifest_fault(m, line, "not a JSON object { .. }");
+    else if (json_is_object(json_object_get(object, "utts")))
+        status = refuse_espnet(m);
     else if (is_cut(object))
         status = read_cut(m, line, object);
     else

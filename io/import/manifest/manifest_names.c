@@ -7,6 +7,7 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -60,6 +61,32 @@ int bm_manifest_find_name(const char *name)
         if (strcasecmp(bm_manifest_names[k].name, name) == 0)
             return k;
     return -1;
+}
+
+bm_status bm_manifest_refuse_header(const bm_manifest *m, const char *header)
+{
+    char known[400];
+    size_t n = 0, before = offsetof(bm_manifest_fields, id);
+
+    for (int k = 0; k < BM_MANIFEST_NAMES; k++) {
+        const bm_manifest_name *name = &bm_manifest_names[k];
+        bool number = name->number && !bm_manifest_is_audio(m);
+        bool own = name->kind == NULL || strcmp(name->kind, m->kind) == 0;
+
+        if (number || !own)
+            continue;
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s",
+                              n == 0                  ? ""
+                              : name->field == before ? ", "
+                                                      : "; ",
+                              name->name);
+        before = name->field;
+    }
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s: its first line, \"%.60s\", names no column that is "
+                   "known. Known are %s. Rename the columns, or write JSON "
+                   "lines",
+                   m->path, header, known);
 }
 
 static bool is_of_kind(const bm_manifest *m, const char *const spelled[],

@@ -167,6 +167,11 @@ BM_CHECKED bm_status bm_manifest_check_ids(bm_manifest *m);
 /* The number of a name; -1: it is not known. */
 int bm_manifest_find_name(const char *name);
 
+/* Fails with BM_ERR_FORMAT: the first line, which is not JSON, names no column
+ * that is known; lists those that are. */
+BM_CHECKED bm_status bm_manifest_refuse_header(const bm_manifest *m,
+                                               const char *header);
+
 /* chosen[k] <- name k is where its field is taken from. spelled[k]: as the line
  * has it; NULL: it has not. Others are counted as not understood; it is a fault if
  * two names have the same right to a field. */
@@ -178,6 +183,10 @@ void bm_manifest_choose(bm_manifest *m, size_t line,
  * Fail with BM_ERR_MEMORY, or with BM_ERR_FORMAT if a header names no file. */
 BM_CHECKED bm_status bm_manifest_json(bm_manifest *m, size_t line,
                                       const char *text, size_t length);
+/* Fails with BM_ERR_FORMAT: the first line is "{", the second as given, NULL:
+ * there is none. */
+BM_CHECKED bm_status bm_manifest_json_begins(const bm_manifest *m,
+                                             const char *second);
 BM_CHECKED bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line,
                                               char *text, size_t length);
 

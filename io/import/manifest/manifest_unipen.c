@@ -131,6 +131,10 @@ bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
     listing l = {.m = m};
     bool folder = is_folder(m->path);
 
+    if (strcmp(m->path, "-") == 0)
+        return BM_FAIL(BM_ERR_ARG,
+                       "--unipen -: segments are read from a file, not from "
+                       "standard input; write it to a file");
     m->folder = 0; /* paths are complete */
     m->file = m->path;
     snprintf(l.type, sizeof l.type, "%s", type);

@@ -285,6 +285,29 @@ static void write_xml(const char *path, const char *name, const char *text)
     write_text(path, all);
 }
 
+/* Lists of paths and pages are read more than once. */
+static void test_pages_that_are_read_once_say_so(void **_)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"pages/a.xml\n", "-: a list of paths that comes from standard input"},
+        {"lines/a.png\n",
+         "-: a list of paths that comes from standard input; write it"},
+        {"<PcGts/>\n", "-: a page in XML that comes from standard input"},
+    };
+
+    (void)_;
+    FOR_EACH (k, cases) {
+        write_text("input.txt", cases[k].text);
+        assert_non_null(freopen(in_folder("input.txt"), "r", stdin));
+        check_failure("-", NULL, BM_ERR_FORMAT, cases[k].message);
+    }
+    write_gzip("p.xml.gz", "<?xml version=\"1.0\"?>\n<PcGts/>\n");
+    check_failure(in_folder("p.xml.gz"), NULL, BM_ERR_FORMAT,
+                  "p.xml.gz: a page in XML that is compressed; unpack it");
+}
+
 static void check_page(bm_importer *i, const char *name, const char *text)
 {
     char id[40];
@@ -648,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_lists_of_images_are_read_with_their_texts),
+        cmocka_unit_test(test_pages_that_are_read_once_say_so),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_a_line_without_an_outline_is_left_out),
         cmocka_unit_test(test_all_files_of_no_use_are_named_at_once),

@@ -231,6 +231,10 @@ static void test_all_invalid_files_of_a_folder_are_named(void **state)
     bm_importer *i = NULL;
 
     (void)state;
+    assert_int_equal(
+        bm_importer_open(&i, "unipen", NULL, &(bm_import_source){.path = "-"}),
+        BM_ERR_ARG);
+    assert_non_null(strstr(bm_last_message(), "not from standard input"));
     assert_int_equal(mkdir(in_folder("pens"), 0777), 0);
     write_text("pens/1.dat", ".PEN_DOWN\n1 nan\n");
     write_text("pens/2.dat", ".SEGMENT A 0 ? \"a\"\n.PEN_DOWN\n1 2\n3 4\n");
