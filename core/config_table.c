@@ -254,10 +254,8 @@ static void report_choice(bm_faults *f, const char *where, const char *section,
                  text, (int)length, o->unit, instead);
 }
 
-/* ---- checks -------------------------------------------------------------- */
-
-static void check_option(bm_faults *f, const bm_config *config,
-                         const char *section, const bm_option *o)
+static void report_value(bm_faults *f, const char *where, const char *section,
+                         const bm_option *o, const char *text)
 {
     static const char *const kinds[] = {
         [BM_INT] = "an integer",
@@ -267,6 +265,19 @@ static void check_option(bm_faults *f, const bm_config *config,
         [BM_SERIES] = "a number, or VALUE@EPOCH .. with epochs from 0 up",
         [BM_TEXT] = "text",
     };
+
+    if (o->type == BM_CHOICE)
+        report_choice(f, where, section, o, text);
+    else
+        bm_fault_add(f, where, "%s.%s: '%s' is not %s", section, o->key, text,
+                     kinds[o->type]);
+}
+
+/* ---- checks -------------------------------------------------------------- */
+
+static void check_option(bm_faults *f, const bm_config *config,
+                         const char *section, const bm_option *o)
+{
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
     const char *where = e != NULL ? e->origin : "default";
@@ -282,11 +293,8 @@ static void check_option(bm_faults *f, const bm_config *config,
                      "%s.%s is not UTF-8; convert the configuration, or rename "
                      "the file that it names",
                      section, o->key);
-    else if (!parse(o, text, &v) && o->type == BM_CHOICE)
-        report_choice(f, where, section, o, text);
     else if (!parse(o, text, &v))
-        bm_fault_add(f, where, "%s.%s: '%s' is not %s", section, o->key, text,
-                     kinds[o->type]);
+        report_value(f, where, section, o, text);
     else if (!within_bounds(o, &v))
         bm_fault_add(f, where, "%s.%s: %s is outside [%.12g, %.12g]%s%s",
                      section, o->key, text, o->min, o->max, o->unit ? " " : "",

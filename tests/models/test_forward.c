@@ -441,10 +441,11 @@ static double position(const bm_layer *l, long j, size_t k)
     double sum = 0;
 
     for (size_t n = 0; n < D; n++) {
-        double angle = (double)j / pow(10000, (double)(n / 2 * 2) / (double)D);
+        size_t even = n - n % 2; /* 2 i */
+        double angle = (double)j / pow(10000, (double)even / (double)D);
 
         sum +=
-            weight(l, "wr", k * D + n) * (n % 2 == 0 ? sin(angle) : cos(angle));
+            weight(l, "wr", k * D + n) * (n == even ? sin(angle) : cos(angle));
     }
     return sum;
 }
