@@ -37,7 +37,6 @@ static bm_status map(bm_labels *l, const bm_vocab *to)
 bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i)
 {
     bm_shard_meta meta = {0};
-    size_t classes = 0;
 
     i->ops->meta(i, &meta);
     l->from = i->vocab;
@@ -49,16 +48,7 @@ bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i)
         t->vocab = NULL;
         return bm_vocab_copy(&t->vocab, l->from);
     }
-    if (!i->numbered)
-        return map(l, t->vocab);
-    classes = bm_vocab_size(t->vocab);
-    if (bm_vocab_size(l->from) > classes)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "the targets have class %zu, but the vocabulary has "
-                       "classes 0 to %zu; give the vocabulary that belongs to "
-                       "them, or none",
-                       bm_vocab_size(l->from) - 1, classes - 1);
-    return BM_OK;
+    return i->numbered ? BM_OK : map(l, t->vocab);
 }
 
 void bm_labels_free(bm_labels *l)

@@ -28,8 +28,7 @@ typedef struct bm_label_list {
 } bm_label_list;
 
 /* Makes t's vocabulary ready: learns it of the importer's texts if it is to be
- * learned, or takes the importer's. Fails with BM_ERR_FORMAT if classes do not
- * fit a vocabulary that was given, as the importer does, or with
+ * learned, or takes the importer's. Fails as the importer does, or with
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i);
 void bm_labels_free(bm_labels *l);

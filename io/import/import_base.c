@@ -73,7 +73,8 @@ static bm_status read_classes(bm_importer *i, const bm_import_source *source)
                        "classes of frames?",
                        path, (int)highest, MOST - 1);
     i->numbered = true;
-    return number_classes(&i->vocab, highest);
+    b->n_classes = source->classes > 0 ? source->classes : (size_t)highest + 1;
+    return number_classes(&i->vocab, (int32_t)b->n_classes - 1);
 }
 
 static bm_status read_manifest(bm_manifest **out,
@@ -338,8 +339,17 @@ static bm_status find_classes(bm_import_base *b, const char *id, size_t frames,
         b->labels = grown;
         b->room_labels = item->frames;
     }
-    for (size_t t = 0; t < item->frames; t++)
+    for (size_t t = 0; t < item->frames; t++) {
         b->labels[t] = found[t * step];
+        if ((size_t)b->labels[t] < b->n_classes)
+            continue;
+        bm_problem_set(&b->problem, "with a class outside the vocabulary",
+                       "class %d of frame %zu, but the vocabulary has classes "
+                       "0 to %zu; pack the training set again with --targets "
+                       "that have all, or leave it out",
+                       (int)b->labels[t], t, b->n_classes - 1);
+        return BM_OK;
+    }
     item->labels = b->labels;
     item->n_labels = item->frames;
     return BM_OK;

@@ -57,6 +57,7 @@ typedef struct bm_import_base {
     size_t text_row, next_row; /* next rows of bm_import_text and _next */
     size_t first_row;          /* of bm_import_each */
     bm_frame_classes *classes; /* NULL: labels are made of texts */
+    size_t n_classes;          /* of frames; others leave a sequence out */
     size_t subsample;          /* frames of which the chain keeps one */
     int32_t *labels;           /* [room_labels]: the classes that it keeps */
     size_t room_labels;

@@ -30,7 +30,8 @@ typedef struct bm_import_source {
     size_t n_more;
     const char *targets;   /* classes of frames, as frame_classes.h has them;
                              NULL: labels are made of texts */
-    size_t classes;        /* of the vocabulary for them; 0: they make one */
+    size_t classes;        /* of the vocabulary for them; 0: they make one. A
+                             sequence with another class has a problem */
     const char *like;      /* the features text of the training set, by whose
                              means normalise = global goes; NULL: by its own */
     const char *image_dir; /* folder of the images of a PyLaia list; NULL: it is

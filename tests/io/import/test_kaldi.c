@@ -606,8 +606,37 @@ static void test_a_network_is_trained_on_classes_of_frames(void **state)
     o = BMUF("pack", "--kaldi", "data", "--targets", "ali.txt", "--vocab",
              "few.txt", "--out", "few");
     assert_code(o, 65);
-    assert_non_null(strstr(o.err, "the targets have class 3, but the "
-                                  "vocabulary has classes 0 to 2"));
+    assert_says(o.err, "left out u1: class 3 of frame 1, but the vocabulary "
+                       "has classes 0 to 2; pack the training set again");
+    assert_says(o.err, "1 with a class outside the vocabulary");
+}
+
+/* Class 3 of u2 is in no frame of the training set, as a rare state may be. */
+static void test_a_further_set_has_the_classes_of_the_training_set(void **state)
+{
+    outcome o;
+
+    (void)state;
+    make_frames("u1 0 2 2 1\nu2 2 1\n");
+    assert_code(BMUF("pack", "--kaldi", "data", "--targets", "ali.txt", "--out",
+                     "seen"),
+                0);
+    write_text("ali.txt", "u1 0 1 1 1\nu2 3 1\n");
+    o = BMUF("pack", "--kaldi", "data", "--targets", "ali.txt", "--vocab",
+             "seen", "--out", "dev", "--max-left-out", "50");
+    assert_code(o, 0);
+    assert_says(o.out, "1 sequence, 4 frames, 4 labels, 3 classes");
+    assert_says(o.err, "left out u2: class 3 of frame 0, but the vocabulary "
+                       "has classes 0 to 2");
+    write_text("seen.ini", "[data]\ntrain = seen\ndev = dev\n[model]\n"
+                           "net = linear:4 relu linear\nloss = cross_entropy\n"
+                           "[train]\nepochs = 1\n");
+    assert_code(BMUF("train", "seen.ini", "--out", "seen-1"), 0);
+    /* targets of both sets for each of them */
+    write_text("ali.txt", "u1 0 2 2 1\nu2 2 1\nv1 3\n");
+    o = BMUF("pack", "--kaldi", "data", "--targets", "ali.txt", "--out", "all");
+    assert_code(o, 0);
+    assert_says(o.out, "4 classes");
 }
 
 /* 50 frames, whose classes go from `first` up to `last` and begin again. */
@@ -814,6 +843,8 @@ int main(void)
         cmocka_unit_test(test_damaged_alignments_say_where),
         cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),
         cmocka_unit_test(test_a_network_is_trained_on_classes_of_frames),
+        cmocka_unit_test(
+            test_a_further_set_has_the_classes_of_the_training_set),
         cmocka_unit_test(test_classes_that_are_hardly_pdf_ids_are_warned_of),
         cmocka_unit_test(test_symbol_tables_are_vocabularies),
         cmocka_unit_test(test_statistics_of_speakers_normalise_in_double),
