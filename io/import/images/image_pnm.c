@@ -133,7 +133,8 @@ bm_status bm_image_pnm(bm_line_image *out, const bm_image_source *s,
     if (!bm_problem_is(problem) && !read_pixels(&m, out))
         bm_problem_set(problem, "damaged or truncated",
                        "%s: ends within its %zu x %zu pixels, or one of them "
-                       "is not a number up to %u",
+                       "is not a number up to %u; copy it again, or leave it "
+                       "out",
                        s->path, m.width, m.height, m.most);
     return BM_OK;
 }
