@@ -88,8 +88,7 @@ static void test_files_of_a_killed_job_are_removed(void **state)
 {
     static const char *const left[] = {
         "kept/.01234567.model-best.safetensors.tmp",
-        "kept/.01234567.config.ini.tmp",
-        "kept/.01234567.report.html.tmp"};
+        "kept/.01234567.config.ini.tmp", "kept/.01234567.report.html.tmp"};
     program p;
 
     (void)state;
