@@ -73,7 +73,7 @@ bm_status bm_manifest_refuse_header(const bm_manifest *m, const char *header)
         bool number = name->number && !bm_manifest_is_audio(m);
         bool own = name->kind == NULL || strcmp(name->kind, m->kind) == 0;
 
-        if (number || !own)
+        if (number || !own || n >= sizeof known)
             continue;
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s",
                               n == 0                  ? ""
