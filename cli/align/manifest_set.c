@@ -73,7 +73,7 @@ static bm_status open_manifest(packing *p, const char *path)
                        "the model does not tell how its features were made; "
                        "pack %s and align that",
                        path);
-    return bm_manifest_read(&p->manifest, path, keys[kind], 100, false);
+    return bm_manifest_read(&p->manifest, path, keys[kind], 100, 0);
 }
 
 /* Every row needs its speaker. */

@@ -304,7 +304,7 @@ static bm_status open_manifest(bm_inputs *s)
                       : s->about.kind == BM_FEATURE_FILES ? "feats"
                                                           : "audio";
 
-    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100, false));
+    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100, 0));
     enter(s, A_MANIFEST);
     return BM_OK;
 }

@@ -101,7 +101,7 @@ static void read_directory(const char *directory, const char *kind)
 {
     bm_manifest *m = NULL;
 
-    if (bm_manifest_read(&m, directory, kind, 100, true) != BM_OK)
+    if (bm_manifest_read(&m, directory, kind, 100, BM_MANIFEST_PIPES) != BM_OK)
         return;
     for (size_t k = 0; k < bm_manifest_size(m); k++) {
         bm_manifest_row row = bm_manifest_at(m, k);

@@ -13,7 +13,9 @@ static void run(const char *path, const uint8_t *data, size_t size)
     for (size_t i = 0; i < 3; i++) {
         bm_manifest *m = NULL;
 
-        if (bm_manifest_read(&m, path, kinds[i], 50, i == 0) != BM_OK)
+        unsigned allowed = i == 0 ? BM_MANIFEST_PIPES | BM_MANIFEST_SPEEDS : 0;
+
+        if (bm_manifest_read(&m, path, kinds[i], 50, allowed) != BM_OK)
             continue;
         FUZZ_RULE(bm_manifest_size(m) > 0);
         for (size_t k = 0; k < bm_manifest_size(m); k++) {
@@ -23,6 +25,7 @@ static void run(const char *path, const uint8_t *data, size_t size)
             FUZZ_RULE(strlen(row.text) <= size && strlen(row.speaker) <= size);
             FUZZ_RULE(isfinite(row.start) && row.start >= 0);
             FUZZ_RULE(isfinite(row.duration) && row.duration >= 0);
+            FUZZ_RULE(row.speed >= 0.25 && row.speed <= 4);
             FUZZ_RULE(row.speaker_number < bm_manifest_speakers(m));
         }
         bm_manifest_free(m);

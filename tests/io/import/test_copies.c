@@ -47,7 +47,7 @@ static void perturb(bm_config *config, const char *manifest, size_t copy,
     bm_sound sound = {.n = n, .room = n, .rate = RATE, .channels = 1};
 
     write_text("m.jsonl", manifest);
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0));
     assert_ok(bm_manifest_copy(m, (size_t)s.count));
     source.manifest = m;
     assert_ok(bm_copies_open(&p, &s, &source));
@@ -606,7 +606,7 @@ static void test_copies_of_a_file_that_may_be_missing_are_left_out(void **state)
     write_text("a.wav", "");
     write_text("m.jsonl", "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"
                           "{\"id\":\"b\",\"audio\":\"missing.wav\"}\n");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 50, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 50, 0));
     assert_ok(bm_manifest_copy(m, 1));
     assert_int_equal(bm_manifest_size(m), 4);
     bm_manifest_free(m);

@@ -27,7 +27,7 @@ static void test_a_manifest_has_one_row_per_line(void **state)
         "\n"
         "{\"id\": \"b\", \"audio\": \"/etc/passwd\"}\r\n"
         "{\"id\": \"c\", \"audio\": \"./a.wav\", \"speaker\": \"y\"}");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
     assert_int_equal(bm_manifest_size(m), 3);
     assert_int_equal(bm_manifest_speakers(m), 3);
     row = bm_manifest_at(m, 0);
@@ -50,8 +50,8 @@ static void assert_manifest_says(bm_status status, const char *text)
 {
     bm_manifest *m = NULL;
 
-    assert_int_equal(
-        bm_manifest_read(&m, in_folder("m.jsonl"), "image", 0, false), status);
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 0, 0),
+                     status);
     assert_null(m);
     if (strstr(bm_last_error(), text) == NULL)
         fail_msg("'%s' is not in: %s", text, bm_last_error());
@@ -131,9 +131,8 @@ static void test_missing_and_empty_manifests_are_rejected(void **state)
     bm_manifest *m = NULL;
 
     (void)state;
-    assert_int_equal(
-        bm_manifest_read(&m, in_folder("no.jsonl"), "image", 0, false),
-        BM_ERR_MISSING);
+    assert_int_equal(bm_manifest_read(&m, in_folder("no.jsonl"), "image", 0, 0),
+                     BM_ERR_MISSING);
     write_text("m.jsonl", "\n \n");
     assert_manifest_says(
         BM_ERR_FORMAT,
@@ -158,7 +157,7 @@ static void test_excerpts_have_a_start_and_a_duration(void **state)
         "{\"id\": \"e\", \"audio\": \"a.wav\", \"start\": 1.5, \"end\": 2.25}\n"
         "{\"id\": \"f\", \"audio_filepath\": \"a.wav\", \"offset\": 0.5, "
         "\"duration\": 2}\n"); /* NeMo's names */
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
     assert_int_equal(bm_manifest_size(m), 6);
     FOR_EACH (k, expected) {
         bm_manifest_row row = bm_manifest_at(m, k);
@@ -180,7 +179,7 @@ static void assert_invalid(const char *kind, const char *fields,
     snprintf(line, sizeof line, "{\"id\": \"a\", \"%s\": \"a.wav\", %s}\n",
              kind, fields);
     write_text("m.jsonl", line);
-    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), kind, 0, false),
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), kind, 0, 0),
                      BM_ERR_FORMAT);
     if (strstr(bm_last_error(), text) == NULL)
         fail_msg("'%s' is not in: %s", text, bm_last_error());
@@ -227,9 +226,9 @@ static void test_some_files_may_be_missing(void **state)
     write_text("m.jsonl", "{\"id\": \"a\", \"image\": \"gone.png\"}\n"
                           "{\"id\": \"b\", \"image\": \"there.png\"}\n");
     assert_int_equal(
-        bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9, false),
+        bm_manifest_read(&m, in_folder("m.jsonl"), "image", 49.9, 0),
         BM_ERR_FORMAT);
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "image", 50, 0));
     assert_int_equal(bm_manifest_size(m), 2);
     bm_manifest_free(m);
 }
@@ -259,7 +258,7 @@ static void assert_table(const char *path)
 {
     bm_manifest *m = NULL;
 
-    assert_ok(bm_manifest_read(&m, path, "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, path, "audio", 0, 0));
     assert_int_equal(bm_manifest_size(m), 2);
     assert_row(m, 0, "a", "one \"two\"", "ann", 0.5, 1.5);
     assert_row(m, 1, "b", "", "", 0, 0);
@@ -278,7 +277,7 @@ static void test_tables_have_a_header(void **state)
     /* Common Voice's names, with commas and quotes; ids are made */
     write_text("m.csv", "client_id,path,sentence,age\n"
                         "x,a.wav,\"one, \"\"two\"\"\",20\n");
-    assert_ok(bm_manifest_read(&m, in_folder("m.csv"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.csv"), "audio", 0, 0));
     assert_row(m, 0, "a", "one, \"two\"", "x", 0, 0);
     bm_manifest_free(m);
 }
@@ -318,7 +317,7 @@ static void test_names_of_other_programs_are_known(void **state)
         bm_manifest *m = NULL;
 
         write_text("m.txt", cases[k].text);
-        assert_ok(bm_manifest_read(&m, in_folder("m.txt"), "audio", 0, false));
+        assert_ok(bm_manifest_read(&m, in_folder("m.txt"), "audio", 0, 0));
         assert_int_equal(bm_manifest_size(m), 1);
         assert_row(m, 0, cases[k].id, cases[k].words, cases[k].speaker, 0, 0);
         assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
@@ -347,7 +346,7 @@ static void test_a_header_without_files_names_its_columns(void **state)
 
         write_text("m.jsonl", cases[k].text);
         assert_int_equal(
-            bm_manifest_read(&m, in_folder("m.jsonl"), cases[k].kind, 0, false),
+            bm_manifest_read(&m, in_folder("m.jsonl"), cases[k].kind, 0, 0),
             BM_ERR_FORMAT);
         if (strstr(bm_last_error(), cases[k].message) == NULL)
             fail_msg("%s: %s", cases[k].message, bm_last_error());
@@ -369,14 +368,13 @@ static void test_manifests_may_be_compressed_or_standard_input(void **state)
     whole = slurp(in_folder("m.tsv.gz"), &n);
     write_bytes("m.tsv.gz", whole, n - 12);
     free(whole);
-    assert_int_equal(
-        bm_manifest_read(&m, in_folder("m.tsv.gz"), "audio", 0, false),
-        BM_ERR_FORMAT);
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.tsv.gz"), "audio", 0, 0),
+                     BM_ERR_FORMAT);
     assert_non_null(
         strstr(bm_last_error(), "damaged or end early, after line"));
     write_text("m.jsonl", "{\"id\": \"a\", \"audio\": \"/dev/null\"}\n");
     assert_non_null(freopen(in_folder("m.jsonl"), "r", stdin));
-    assert_ok(bm_manifest_read(&m, "-", "audio", 100, false));
+    assert_ok(bm_manifest_read(&m, "-", "audio", 100, 0));
     assert_string_equal(bm_manifest_at(m, 0).id, "a");
     bm_manifest_free(m);
 }
@@ -394,13 +392,13 @@ static void test_ids_are_made_of_names_of_files(void **state)
                "\"x\"}\n"
                "{\"audio_filepath\": \"a b.wav\", \"offset\": 1.5, "
                "\"duration\": 2}\n");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
     assert_row(m, 0, "a-b-0000000", "x", "", 0, 2);
     assert_row(m, 1, "a-b-0001500", "", "", 1.5, 2);
     bm_manifest_free(m);
     write_text("m.jsonl", "{\"audio_filepath\": \"s1/a.wav\"}\n"
                           "{\"audio_filepath\": \"s2/a.wav\"}\n");
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0));
     assert_row(m, 0, "s1-a", "", "", 0, 0);
     assert_row(m, 1, "s2-a", "", "", 0, 0);
     bm_manifest_free(m);
@@ -412,7 +410,7 @@ static void assert_ids(const char *text, const char *const *ids, size_t n)
     bm_manifest *m = NULL;
 
     write_text("m.jsonl", text);
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0));
     assert_int_equal(bm_manifest_size(m), n);
     for (size_t i = 0; i < n; i++)
         assert_string_equal(bm_manifest_at(m, i).id, ids[i]);
@@ -447,7 +445,7 @@ static void test_excerpts_that_begin_together_get_their_ends(void **state)
     write_text("m.jsonl", "{\"audio_filepath\": \"a.wav\"}\n"
                           "{\"audio_filepath\": \"a.wav\"}\n");
     assert_int_equal(
-        bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false),
+        bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0),
         BM_ERR_FORMAT);
     assert_non_null(strstr(bm_last_error(),
                            "m.jsonl:2: duplicate id \"a\", also on line 1"));
@@ -470,7 +468,7 @@ static void assert_path(const char *manifest, const char *path)
 {
     bm_manifest *m = NULL;
 
-    assert_ok(bm_manifest_read(&m, in_folder(manifest), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder(manifest), "audio", 0, 0));
     assert_string_equal(bm_manifest_at(m, 0).path, path);
     bm_manifest_free(m);
 }
@@ -486,7 +484,7 @@ static void test_common_voice_has_its_files_in_clips(void **state)
     write_text("clips/a.wav", "");
     write_text("cv.tsv", "client_id\tpath\tsentence\n"
                          "x\tc1.mp3\tone\nx\tc2.mp3\ttwo\n");
-    assert_ok(bm_manifest_read(&m, in_folder("cv.tsv"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("cv.tsv"), "audio", 0, 0));
     assert_row(m, 0, "c1", "one", "x", 0, 0);
     assert_string_equal(bm_manifest_at(m, 0).path, in_folder("clips/c1.mp3"));
     assert_string_equal(bm_manifest_at(m, 1).path, in_folder("clips/c2.mp3"));
@@ -543,7 +541,7 @@ static void test_cuts_of_lhotse_are_excerpts(void **state)
     write_text("a.wav", "");
     write_text("m.jsonl",
                CUT("", "{\"type\": \"file\", \"source\": \"a.wav\"}"));
-    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
     assert_row(m, 0, "c1", "one two", "ann", 0.5, 2);
     assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
     assert_int_equal(bm_manifest_at(m, 0).channel, 1); /* Lhotse's 0 */
@@ -565,7 +563,7 @@ static void test_lists_of_wenet_are_manifests(void **state)
                "{\"key\": \"w1\", \"wav\": \"a.wav\", \"txt\": \"one\"}\n"
                "{\"key\": \"w2\", \"wav\": \"a.wav\", \"txt\": \"two\", "
                "\"start\": 0.5, \"end\": 2.5}\n");
-    assert_ok(bm_manifest_read(&m, in_folder("data.list"), "audio", 0, false));
+    assert_ok(bm_manifest_read(&m, in_folder("data.list"), "audio", 0, 0));
     assert_row(m, 0, "w1", "one", "", 0, 0);
     assert_row(m, 1, "w2", "two", "", 0.5, 2);
     assert_string_equal(bm_manifest_at(m, 1).path, in_folder("a.wav"));
@@ -573,7 +571,7 @@ static void test_lists_of_wenet_are_manifests(void **state)
     write_text("data.list", "{\"key\": \"w1\", \"id\": \"w1\", "
                             "\"wav\": \"a.wav\", \"txt\": \"one\"}\n");
     assert_int_equal(
-        bm_manifest_read(&m, in_folder("data.list"), "audio", 0, false),
+        bm_manifest_read(&m, in_folder("data.list"), "audio", 0, 0),
         BM_ERR_FORMAT);
     assert_non_null(strstr(bm_last_error(), "data.list:1: both \"id\" and "
                                             "\"key\"; give only one"));
@@ -606,9 +604,8 @@ test_paths_of_lhotse_and_wenet_are_of_the_working_directory(void **state)
     }
     write_text("m.jsonl", "{\"key\": \"w1\", \"wav\": \"no/b.wav\"}\n"
                           "{\"key\": \"w2\", \"wav\": \"no/c.wav\"}\n");
-    assert_int_equal(
-        bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, false),
-        BM_ERR_MISSING);
+    assert_int_equal(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0),
+                     BM_ERR_MISSING);
     assert_non_null(strstr(bm_last_error(),
                            "in the working directory and then in the folder "
                            "of the list"));
@@ -653,7 +650,7 @@ static void test_faults_of_other_formats_name_the_line(void **state)
 
         write_text("m.jsonl", cases[i].text);
         assert_int_equal(
-            bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, false),
+            bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0),
             BM_ERR_FORMAT);
         if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("%s: %s", cases[i].message, bm_last_error());
