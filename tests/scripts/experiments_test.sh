@@ -241,8 +241,8 @@ grep -qF '| digits-100h-growing-64-2 | 40.00 | 30.00 | another |' "$work/said" |
 ends 0 experiments/scaleup/again 'digits-10h.*'
 [ "$(calls 'bmuf train')" = 0 ] || fault 'again: trained again'
 
-# Means, differences and p values of three seeds, as SciPy's t and ttest_ind(equal_var=False)
-# have them; one seed beside the same one.
+# Means, differences and p values of three seeds, as SciPy's t, ttest_ind(equal_var=False) and
+# ttest_rel have them; one seed beside the same one.
 {
     echo name
     for row in serial-1:30 serial-2:34 serial-3:29 plain-bmuf-16-1:40 plain-bmuf-16-2:47 \
@@ -254,9 +254,9 @@ ends 0 experiments/scaleup/differences
 while read -r line; do
     grep -qxF "$line" "$work/said" || fault "differences: not $line"
 done <<'END'
-| one worker | 30.00, 34.00, 29.00 | 31.00 (24.43 to 37.57) | | | |
-| 16, BMUF | 40.00, 47.00, 44.00 | 43.67 (34.94 to 52.39) | +12.67 | +40.9 % (+17.4 to +64.3) | 0.009 |
-| 16, BMUF over Muon | 17.00 |  | -17.00 | -50.0 % |  |
+| one worker | 30.00, 34.00, 29.00 | 31.00 (24.43 to 37.57) | | | | | |
+| 16, BMUF | 40.00, 47.00, 44.00 | 43.67 (34.94 to 52.39) | +12.67 | +40.9 % (+17.4 to +64.3) | 0.009 | +40.9 % (+20.7 to +61.0) | 0.01 |
+| 16, BMUF over Muon | 17.00 |  | -17.00 | -50.0 % | | |  |
 END
 "$top"/experiments/scaleup/differences >"$work/said"
 cmp -s "$work/said" "$top/experiments/scaleup/differences.md" ||
