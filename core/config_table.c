@@ -6,7 +6,6 @@
 #include "core/printable.h"
 #include "core/words.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -166,8 +165,8 @@ static bool within_bounds(const bm_option *o, const value *v)
 
 /* ---- words of other programs --------------------------------------------- */
 
-/* What PyTorch, ESPnet, fairseq, RETURNN and CNTK call a choice, as plain()
- * writes it, and what is set here. cli/habits.c has their names of settings. */
+/* What PyTorch, ESPnet, fairseq, RETURNN and CNTK call a choice, as
+ * bm_word_plain writes it, and what is set here. cli/habits.c has their names of settings. */
 static const struct {
     const char *setting, *theirs, *ours;
 } choices[] = {
@@ -197,17 +196,6 @@ static const struct {
 
 enum { LONGEST_WORD = 64 };
 
-/* Small letters without '_' and '-': ReduceLROnPlateau, reduce_lr_on_plateau. */
-static void plain(const char *word, size_t length, char out[LONGEST_WORD])
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < length && n + 1 < LONGEST_WORD; i++)
-        if (word[i] != '_' && word[i] != '-')
-            out[n++] = (char)tolower((unsigned char)word[i]);
-    out[n] = '\0';
-}
-
 /* out <- the word of the list that is plainly this one. */
 static bool written_as(const char *word, const char *list,
                        char out[LONGEST_WORD])
@@ -216,7 +204,7 @@ static bool written_as(const char *word, const char *list,
 
     for (size_t n = strcspn(list, " "); n > 0;
          list += n + (list[n] == ' '), n = strcspn(list, " ")) {
-        plain(list, n, ours);
+        bm_word_plain(list, n, ours, sizeof ours);
         if (strcmp(ours, word) == 0) {
             snprintf(out, LONGEST_WORD, "%.*s", (int)n, list);
             return true;
@@ -232,7 +220,7 @@ static void propose(const char *section, const bm_option *o, const char *text,
     char word[LONGEST_WORD], ours[LONGEST_WORD], setting[100];
 
     out[0] = '\0';
-    plain(text, strlen(text), word);
+    bm_word_plain(text, strlen(text), word, sizeof word);
     snprintf(setting, sizeof setting, "%s.%s", section, o->key);
     if (written_as(word, o->unit, ours))
         snprintf(out, 2 * LONGEST_WORD, "; set %s", ours);

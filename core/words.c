@@ -1,5 +1,6 @@
 #include "core/words.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,16 @@ bool bm_ends_with(const char *text, const char *ending)
     size_t n = strlen(text), k = strlen(ending);
 
     return n >= k && strcmp(text + n - k, ending) == 0;
+}
+
+void bm_word_plain(const char *word, size_t n, char *out, size_t room)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < n && k + 1 < room; i++)
+        if (word[i] != '_' && word[i] != '-')
+            out[k++] = (char)tolower((unsigned char)word[i]);
+    out[k] = '\0';
 }
 
 size_t bm_word_distance(const char *word, const char *ours)

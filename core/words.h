@@ -14,6 +14,10 @@ bool bm_ends_with(const char *text, const char *ending);
 /* Is `word` in the list? */
 bool bm_is_word_of(const char *word, const char *list);
 
+/* out [room] <- the first n characters of a word in small letters without '_' and
+ * '-': ReduceLROnPlateau and reduce_lr_on_plateau become reducelronplateau. */
+void bm_word_plain(const char *word, size_t n, char *out, size_t room);
+
 /* Insertions, deletions, changes and swaps of neighbours that make one word of
  * the other; SIZE_MAX if `ours` has 64 characters or more. */
 size_t bm_word_distance(const char *word, const char *ours);

@@ -3,7 +3,6 @@
 #include "core/config.h"
 #include "core/words.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -311,38 +310,33 @@ static bm_status parse_times(const bm_word *word, char *text, size_t *times)
     return BM_OK;
 }
 
-/* Layers of other programs, as they are called there. */
+/* What other programs call a layer, as bm_word_plain writes it. */
 static const struct {
     const char *theirs, *ours;
 } of_others[] = {
     {"affine dense fc", "linear"},
-    {"avgpool avg_pool avgpool2d", "pool:TIMExHEIGHT,mean"},
-    {"bn batch_norm batchnorm batchnorm1d batchnorm2d", "batchnorm"},
+    {"avgpool avgpool2d", "pool:TIMExHEIGHT,mean"},
+    {"bn batchnorm batchnorm1d batchnorm2d", "batchnorm"},
     {"concat concatenate", "branches"},
     {"conv1d", "splice and linear, or conv:CHANNELS,TIMExHEIGHT"},
     {"conv2d", "conv"},
-    {"depthwise_conv separable_conv", "depthwise"},
-    {"ln layer_norm layernorm", "layernorm"},
+    {"depthwiseconv separableconv", "depthwise"},
+    {"ln layernorm", "layernorm"},
     {"leakyrelu lrelu", "leaky_relu"},
     {"lstmp", "lstm:CELLS,project:SIZE"},
-    {"maxpool max_pool maxpool2d", "pool"},
-    {"mha multi_head_attention multihead_attention self_attention",
-     "attention"},
+    {"maxpool maxpool2d", "pool"},
+    {"mha multiheadattention selfattention", "attention"},
     {"silu", "swish"},
     {"tdnn", "splice and linear"},
 };
 
 static const char *of_another(const char *name)
 {
-    char small[40];
-    size_t n = strlen(name);
+    char plain[40];
 
-    if (n >= sizeof small)
-        return NULL;
-    for (size_t i = 0; i <= n; i++)
-        small[i] = (char)tolower((unsigned char)name[i]);
+    bm_word_plain(name, strlen(name), plain, sizeof plain);
     for (size_t i = 0; i < sizeof of_others / sizeof of_others[0]; i++)
-        if (bm_is_word_of(small, of_others[i].theirs))
+        if (bm_is_word_of(plain, of_others[i].theirs))
             return of_others[i].ours;
     return NULL;
 }

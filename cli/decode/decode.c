@@ -328,8 +328,7 @@ static bm_status read_arguments(decoding *d, const bm_arguments *a)
                               .resume = bm_argument(a, "resume") != NULL,
                               .force = bm_argument(a, "force") != NULL};
     if ((d->files.resume || d->files.force) && d->files.folder == NULL)
-        return BM_FAIL(BM_ERR_ARG,
-                       "decode: --%s is of files, but there is no --out",
+        return BM_FAIL(BM_ERR_ARG, "decode: --%s needs --out DIR",
                        d->files.resume ? "resume" : "force");
     if (d->files.resume && d->files.force)
         return BM_FAIL(BM_ERR_ARG,

@@ -124,6 +124,20 @@ static void assert_fault(const char *text, const char *format)
     bm_config_free(config);
 }
 
+/* What a file has of it. Free with bm_config_free. */
+static bm_config *written_and_read(const bm_config *config)
+{
+    bm_config *again = NULL;
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_ok(bm_config_write(config, sections, file));
+    assert_int_equal(fclose(file), 0);
+    assert_ok(bm_config_new(&again));
+    assert_ok(bm_config_read(again, path));
+    return again;
+}
+
 static void test_unset_values_take_their_defaults(void **state)
 {
     bm_config *config = read_text("\xEF\xBB\xBF# a study\n"
@@ -424,7 +438,6 @@ static void test_long_values_are_written_and_read_back(void **state)
 {
     bm_config *config = NULL, *again = NULL;
     char net[2000] = "model.net=";
-    FILE *file = fopen(path, "w");
 
     (void)state;
     for (int i = 0; i < 100; i++)
@@ -433,11 +446,7 @@ static void test_long_values_are_written_and_read_back(void **state)
     snprintf(net + strlen(net), sizeof net - strlen(net), "linear");
     assert_ok(bm_config_new(&config));
     assert_ok(bm_config_set(config, net));
-    assert_non_null(file);
-    assert_ok(bm_config_write(config, sections, file));
-    assert_int_equal(fclose(file), 0);
-    assert_ok(bm_config_new(&again));
-    assert_ok(bm_config_read(again, path));
+    again = written_and_read(config);
     assert_string_equal(fill(again).net, net + strlen("model.net="));
     bm_config_free(config);
     bm_config_free(again);
@@ -454,7 +463,6 @@ static void test_a_long_path_is_read_and_written(void **state)
     FOR_EACH (i, forms) {
         char name[4200], net[4300], text[4400];
         bm_config *config = NULL, *again = NULL;
-        FILE *file = NULL;
 
         snprintf(name, sizeof name, forms[i], 0);
         snprintf(net, sizeof net, "model.net=%s", name);
@@ -467,12 +475,7 @@ static void test_a_long_path_is_read_and_written(void **state)
         bm_config_free(again);
         assert_ok(bm_config_new(&config));
         assert_ok(bm_config_set(config, net));
-        file = fopen(path, "w");
-        assert_non_null(file);
-        assert_ok(bm_config_write(config, sections, file));
-        assert_int_equal(fclose(file), 0);
-        assert_ok(bm_config_new(&again));
-        assert_ok(bm_config_read(again, path));
+        again = written_and_read(config);
         assert_string_equal(fill(again).net, name);
         bm_config_free(config);
         bm_config_free(again);
@@ -496,23 +499,17 @@ static void test_values_are_rejected_or_read_back_unchanged(void **state)
         char net[1200] = "model.net=";
         size_t n = 1 + bm_rng_below(&rng, 80);
         size_t of = 1 + bm_rng_below(&rng, WORDS);
-        FILE *file = fopen(path, "w");
 
         for (size_t k = 0; k < n; k++)
             snprintf(net + strlen(net), sizeof net - strlen(net), "%s%s",
                      k > 0 ? between[bm_rng_below(&rng, 5)] : "",
                      words[bm_rng_below(&rng, of)]);
-        assert_non_null(file);
         assert_ok(bm_config_new(&config));
         if (bm_config_set(config, net) == BM_OK) {
-            assert_ok(bm_config_write(config, sections, file));
-            assert_int_equal(fclose(file), 0);
-            assert_ok(bm_config_new(&again));
-            assert_ok(bm_config_read(again, path));
+            again = written_and_read(config);
             assert_string_equal(fill(again).net, net + strlen("model.net="));
             kept++;
         } else {
-            fclose(file);
             refused++;
         }
         bm_config_free(config);
@@ -589,17 +586,11 @@ static void test_written_settings_are_read_back_unchanged(void **state)
 {
     bm_config *config = read_text("[model]\nnet = \"conv:32,3x3 relu = #1\"\n");
     bm_config *again = NULL;
-    FILE *file = NULL;
     settings s;
 
     (void)state;
     assert_ok(bm_config_set(config, "bmuf.momentum=0.125"));
-    file = fopen(path, "w");
-    assert_non_null(file);
-    assert_ok(bm_config_write(config, sections, file));
-    assert_int_equal(fclose(file), 0);
-    assert_ok(bm_config_new(&again));
-    assert_ok(bm_config_read(again, path));
+    again = written_and_read(config);
     s = fill(again);
     assert_string_equal(s.net, "conv:32,3x3 relu = #1");
     assert_true(s.momentum == 0.125);

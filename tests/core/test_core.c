@@ -784,6 +784,21 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
 /* ---- words ---------------------------------------------------------------
  */
 
+static void test_a_plain_word_is_the_same_in_any_spelling(void **state)
+{
+    static const char *const forms[] = {"reduce_lr", "Reduce-LR",
+                                        "REDUCELR..."};
+    char plain[9];
+
+    (void)state;
+    FOR_EACH (i, forms) {
+        bm_word_plain(forms[i], i == 2 ? 8 : 9, plain, sizeof plain);
+        assert_string_equal(plain, "reducelr");
+    }
+    bm_word_plain("reduce_lr_on", 12, plain, 4); /* no room for more */
+    assert_string_equal(plain, "red");
+}
+
 static void test_words_are_near_up_to_a_third_of_their_length(void **state)
 {
     static const struct {
@@ -836,6 +851,7 @@ static void test_nouns_have_their_plurals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_plain_word_is_the_same_in_any_spelling),
         cmocka_unit_test(test_numbers_match_splitmix64),
         cmocka_unit_test(test_a_stream_depends_on_seed_name_and_worker),
         cmocka_unit_test(test_uniform_numbers_are_uniform),
