@@ -15,8 +15,8 @@ struct bm_ema {
     size_t n;
 };
 
-/* y <- a x + b y in memory of the host, with the bits of bm_axpby: slices are there
- * or on a device, as the exchange has it. */
+/* y <- a x + b y on the host. The exchange decides whether slices are there or on a
+ * device: both must give the bits of bm_axpby. */
 static void host_axpby(size_t n, float a, const float *x, float b, float *y)
 {
     for (size_t i = 0; i < n; i++)

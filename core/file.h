@@ -80,8 +80,8 @@ void bm_file_replace_abort(bm_file_replacement *r);
 bool bm_file_is_temporary(const char *name, const char *beginning,
                           const char *ending);
 
-/* Removes those of a directory, which nobody may be writing. Fails with
- * BM_ERR_IO. */
+/* Removes such files from a directory; no process may be writing them. Fails
+ * with BM_ERR_IO. */
 BM_CHECKED bm_status bm_file_remove_temporaries(const char *directory,
                                                 const char *beginning,
                                                 const char *ending);

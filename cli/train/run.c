@@ -229,7 +229,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     bm_fence_join(run->directory, run->own);
     BM_TRY(bm_fence_check());
     BM_TRY(check_resumable(run, config, &run->fresh));
-    /* Of a job that was killed. Other programs may write to RUN, too. */
+    /* What a killed job left; temporary files of other programs stay. */
     BM_TRY(bm_file_remove_temporaries(run->directory, "model", ".safetensors"));
     BM_TRY(bm_file_remove_temporaries(run->directory, "config", ".ini"));
     BM_TRY(bm_file_make_directory(run->checkpoints));

@@ -241,6 +241,19 @@ static void test_sequences_and_labels_are_read(void **state)
     bm_importer_close(i);
 }
 
+/* Two sequences of 3 and 2 frames, with three classes, the last called `symbol`. */
+static void assert_classes(bm_importer *i, const char *symbol)
+{
+    bm_shard_meta meta;
+
+    i->ops->meta(i, &meta);
+    assert_true(meta.per_frame);
+    assert_int_equal(bm_vocab_size(i->vocab), 3);
+    assert_string_equal(bm_vocab_symbol(i->vocab, 2), symbol);
+    assert_item(i, "s1", 3, 0, (const int32_t[]){0, 1, 2}, 3);
+    assert_item(i, "s2", 2, 6, (const int32_t[]){0, 1}, 2);
+}
+
 static void test_classes_of_frames_keep_their_numbers(void **state)
 {
     layout l = {.simple = true,
@@ -249,16 +262,10 @@ static void test_classes_of_frames_keep_their_numbers(void **state)
                 .n_labels = {3, 2},
                 .tags = {"s1", "s2"}};
     bm_importer *i = NULL;
-    bm_shard_meta meta;
 
     (void)state;
     assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
-    i->ops->meta(i, &meta);
-    assert_true(meta.per_frame);
-    assert_int_equal(bm_vocab_size(i->vocab), 3);
-    assert_string_equal(bm_vocab_symbol(i->vocab, 2), "2");
-    assert_item(i, "s1", 3, 0, (const int32_t[]){0, 1, 2}, 3);
-    assert_item(i, "s2", 2, 6, (const int32_t[]){0, 1}, 2);
+    assert_classes(i, "2");
     bm_importer_close(i);
     assert_ok(
         open_file(&i, in_folder("f.hdf"), NULL, 0,
@@ -379,16 +386,10 @@ static void test_old_files_are_read(void **state)
                 .n_labels = {3, 2},
                 .tags = {"s1", "s2"}};
     bm_importer *i = NULL;
-    bm_shard_meta meta;
 
     (void)state;
     assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
-    i->ops->meta(i, &meta);
-    assert_true(meta.per_frame);
-    assert_int_equal(bm_vocab_size(i->vocab), 3);
-    assert_string_equal(bm_vocab_symbol(i->vocab, 2), "two");
-    assert_item(i, "s1", 3, 0, (const int32_t[]){0, 1, 2}, 3);
-    assert_item(i, "s2", 2, 6, (const int32_t[]){0, 1}, 2);
+    assert_classes(i, "two");
     bm_importer_close(i);
     l.key = NULL;
     assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
