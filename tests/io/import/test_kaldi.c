@@ -646,13 +646,11 @@ static void make_alignment(int first, int last)
     size_t n = strlen(frames), k = strlen(classes);
 
     for (int t = 0, class = first; t < 50; t++) {
-        n += (size_t)sprintf(frames + n, " %d\n", t);
-        k += (size_t)sprintf(classes + k, " %d", class);
+        n += (size_t)sprintf(frames + n, " %d%s\n", t, t < 49 ? "" : " ]");
+        k += (size_t)sprintf(classes + k, " %d%s", class, t < 49 ? "" : "\n");
         class = class == last ? first : class + 1;
     }
     make_directory();
-    strcpy(frames + n, " ]\n");
-    strcpy(classes + k, "\n");
     write_text("data/y.ark", frames);
     write_text("data/feats.scp", "u1 y.ark:3\n");
     write_text("ali.txt", classes);
