@@ -5,7 +5,7 @@
 #ifndef BM_BMUF_BLOCK_SETTINGS_H
 #define BM_BMUF_BLOCK_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/batch/plan.h"
 
 #include <stdbool.h>
@@ -15,10 +15,10 @@ typedef struct bm_block_settings {
     bm_series frames_total;      /* none, which is steps = 20 */
     bm_series steps;
     bm_series workers; /* that take part, of [job] workers; 0: all */
-    long warmup;       /* blocks that exchange at every step: bmuf/warmup.c */
-    double seconds;    /* a rank stops its shares after this time; 0: never */
-    long fragments;    /* exchanged in turn: bmuf/strategies/fragments.h */
-    bool overlap;      /* late exchange: bmuf/strategies/fragments.h */
+    long warmup; /* blocks that exchange at every step: bmuf/trainer/warmup.c */
+    double seconds; /* a rank stops its shares after this time; 0: never */
+    long fragments; /* exchanged in turn: bmuf/strategies/fragments.h */
+    bool overlap;   /* late exchange: bmuf/strategies/fragments.h */
 } bm_block_settings;
 
 /* The table of bm_block_settings; and the part of it that sets the size, for a

@@ -5,7 +5,7 @@
 #ifndef BM_BMUF_JOB_H
 #define BM_BMUF_JOB_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 typedef struct bm_job {
     long workers;    /* N; decides the result, unlike the number of ranks */

@@ -6,7 +6,7 @@
 #ifndef BM_CLI_ARGUMENTS_H
 #define BM_CLI_ARGUMENTS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdbool.h>
 

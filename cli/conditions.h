@@ -8,7 +8,7 @@
 #ifndef BM_CLI_CONDITIONS_H
 #define BM_CLI_CONDITIONS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 /* "sgd.update = adamw", as docs/options.md prints it; "": the setting always
  * applies; NULL: the table does not have it. Static. */

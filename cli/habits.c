@@ -26,6 +26,33 @@ static const struct {
     {"world_size num_workers", "job.workers"},
 };
 
+/* Their choices: also those of fairseq and CNTK. */
+const bm_foreign_choice bm_habit_choices[] = {
+    {"batch.order", "shuffle shuffled", "random"},
+    {"batch.order", "ascending", "sorted"},
+    {"batch.order", "default", "file"},
+    {"job.device", "gpu", "cuda"},
+    {"job.precision", "float float32 32", "fp32"},
+    {"job.precision", "bfloat16", "bf16"},
+    {"model.loss", "ctcloss", "ctc"},
+    {"model.loss", "ce xent crossentropyloss", "cross_entropy"},
+    {"schedule.kind", "cosineannealing cosineannealinglr", "cosine"},
+    {"schedule.kind", "constantlr none", "constant"},
+    {"schedule.kind", "exponentiallr", "exponential"},
+    {"schedule.kind", "noamlr warmuplr inversesqrt", "noam"},
+    {"schedule.kind", "onecyclelr", "onecycle"},
+    {"schedule.kind", "plateau reducelronplateau newbobabs newbobrel",
+     "newbob, which decays the rate where the error of data.dev stays"},
+    {"sgd.update", "adam", "adamw, which is Adam with sgd.weight_decay = 0"},
+    {"sgd.update", "sgd", "momentum, which is SGD with sgd.momentum = 0"},
+    {"sgd.update", "nag nesterov", "momentum, and sgd.nesterov = yes"},
+    {"train.strategy", "blockmomentum blockmomentumsgd", "bmuf"},
+    {"train.strategy", "ddp horovod dataparallelsgd", "ssgd"},
+    {"train.strategy", "localsgd modelaveraging modelaveragingsgd", "average"},
+    {"train.strategy", "dataparallelasgd", "asgd"},
+    {0},
+};
+
 static const struct {
     const char *verb; /* NULL: any */
     const char *option, *instead;

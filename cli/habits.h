@@ -6,6 +6,9 @@
 #define BM_CLI_HABITS_H
 
 #include "cli/arguments.h"
+#include "core/config/config.h"
+
+extern const bm_foreign_choice bm_habit_choices[];
 
 /*
  * out [room] <- the setting that `word` means: "train.rate" for lr,

@@ -3,7 +3,7 @@
 
 #include "cli/json_output.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "cli/settings.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 #include "bmuf/async/virtual_clock.h"
 #include "bmuf/block_settings.h"
 #include "bmuf/filter.h"
-#include "bmuf/trainer.h"
+#include "bmuf/trainer/trainer.h"
 #include "cli/arguments.h"
 #include "io/augment/augment_settings.h"
 #include "io/import/importer.h"

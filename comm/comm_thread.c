@@ -8,7 +8,7 @@
 #include "comm/comm_thread.h"
 
 #include "comm/agreed_alloc.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #define BM_COMPUTE_PLUGIN_H
 
 #include "compute/backend_ops.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 /* Contains the size of the table of operations. Increase the first number if
  * anything else between program and plugin changes, the table's order too. */

@@ -1,6 +1,6 @@
 #include "core/log.h"
 
-#include "core/fence.h"
+#include "core/file/fence.h"
 #include "core/printable.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
  */
 #include "io/vocab.h"
 
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/printable.h"
 #include "io/symbol_table.h"
 #include "io/text.h"

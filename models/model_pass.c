@@ -7,7 +7,7 @@
  * and the loss use one after the other.
  */
 #include "core/size.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 #include "models/model_parts.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "models/net.h"
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "core/words.h"
 
 #include <errno.h>

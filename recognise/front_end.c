@@ -1,6 +1,6 @@
 #include "recognise/front_end.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "io/features/recording_features.h"
 #include "io/import/files/feature_files.h"
 #include "io/import/images/image_file.h"

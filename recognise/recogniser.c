@@ -1,6 +1,6 @@
 #include "recognise/recogniser.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 

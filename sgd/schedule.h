@@ -32,7 +32,7 @@
 #ifndef BM_SGD_SCHEDULE_H
 #define BM_SGD_SCHEDULE_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdbool.h>
 

@@ -10,7 +10,7 @@
  * the seconds of processor time of the search, then a line for each sequence: the
  * score, a tab, the text.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "models/decoding/language.h"
 #include "models/decoding/search.h"
 

@@ -8,7 +8,7 @@
 #define BM_BMUF_ASYNC_ASYNC_WORKER_H
 
 #include "bmuf/local_state.h"
-#include "bmuf/task.h"
+#include "bmuf/trainer/task.h"
 
 /* Steps [from, to) of a share, between two pushes. */
 typedef struct bm_period {

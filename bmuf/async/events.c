@@ -4,7 +4,7 @@
 #include "bmuf/async/service.h"
 #include "bmuf/async/virtual_clock.h"
 #include "comm/agreed_alloc.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <stdlib.h>
 #include <string.h>

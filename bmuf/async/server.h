@@ -25,7 +25,7 @@
 #define BM_BMUF_ASYNC_SERVER_H
 
 #include "bmuf/async/server_policy.h"
-#include "bmuf/task.h"
+#include "bmuf/trainer/task.h"
 #include "comm/comm.h"
 #include "sgd/sgd.h"
 

@@ -1,11 +1,11 @@
 /*
- * service.h - counters of a bm_service (bmuf/task.h): pushes, pulls and
+ * service.h - counters of a bm_service (bmuf/trainer/task.h): pushes, pulls and
  * staleness of one block.
  */
 #ifndef BM_BMUF_ASYNC_SERVICE_H
 #define BM_BMUF_ASYNC_SERVICE_H
 
-#include "bmuf/task.h"
+#include "bmuf/trainer/task.h"
 
 /* Clears all counters. stale [n_stale] is borrowed as the histogram and must
  * outlive the service. */

@@ -17,7 +17,7 @@
 #include "compute/fetch.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <math.h>
 #include <stdio.h>

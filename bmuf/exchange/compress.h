@@ -6,7 +6,7 @@
 #define BM_BMUF_EXCHANGE_COMPRESS_H
 
 #include "comm/code/code.h"
-#include "core/config.h"
+#include "core/config/config.h"
 
 typedef struct bm_compress {
     const char *code; /* of BM_CODES, or none */

@@ -6,7 +6,7 @@
 #include "comm/agreed_alloc.h"
 #include "compute/device_comm.h"
 #include "core/log.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <stdlib.h>
 #include <string.h>

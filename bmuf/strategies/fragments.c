@@ -13,7 +13,7 @@
 #include "comm/agreed_alloc.h"
 #include "comm/comm_thread.h"
 #include "core/finite.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "recognise/front_end.h"

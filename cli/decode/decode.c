@@ -5,7 +5,7 @@
 #include "cli/device.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "core/team.h"
 #include "core/words.h"

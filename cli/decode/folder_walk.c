@@ -1,6 +1,6 @@
 #include "cli/decode/folder_walk.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/words.h"
 #include "io/shard/shard.h"
 

@@ -2,7 +2,7 @@
 
 #include "cli/decode/folder_walk.h"
 #include "cli/decode/line_source.h"
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/finite.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest_parts.h"

@@ -1,6 +1,6 @@
 #include "cli/decode/line_source.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <poll.h>

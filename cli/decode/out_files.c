@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* tdestroy */
 #include "cli/decode/out_files.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <limits.h>
 #include <search.h>

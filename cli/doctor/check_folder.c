@@ -6,7 +6,7 @@
 #define _GNU_SOURCE /* posix_fadvise */
 #include "cli/doctor/check.h"
 #include "core/clock.h"
-#include "core/file_lock.h"
+#include "core/file/file_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "cli/export/onnx.h"
 #include "cli/verbs.h"
 #include "compute/backend.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <string.h>
 

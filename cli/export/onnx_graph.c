@@ -1,6 +1,6 @@
 #include "cli/export/onnx_graph.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <onnx.pb-c.h>
 #include <stdarg.h>

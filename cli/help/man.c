@@ -7,7 +7,7 @@
 #include "cli/help/setting_text.h"
 #include "cli/help/version.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <ctype.h>
 #include <stdlib.h>

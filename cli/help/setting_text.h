@@ -5,7 +5,7 @@
 #ifndef BM_CLI_HELP_SETTING_TEXT_H
 #define BM_CLI_HELP_SETTING_TEXT_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 /* The settings of `bmuf train` and of `bmuf pack` with one importer. */
 typedef struct bm_setting_group {

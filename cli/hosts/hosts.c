@@ -1,6 +1,6 @@
 #include "cli/hosts/hosts.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 
 #include <ctype.h>

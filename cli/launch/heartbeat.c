@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "cli/launch/heartbeat.h"
 
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
  *
  * The files are in the folder of scratch.h. Ranks on other hosts do not see it:
  * they write to the folder of the run, less often, and their deaths are left to
- * mpirun. Phases are the spans of core/span.h; the cost is one addition and
+ * mpirun. Phases are the spans of core/trace/span.h; the cost is one addition and
  * one store for each.
  */
 #ifndef BM_CLI_LAUNCH_HEARTBEAT_H

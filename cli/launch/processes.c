@@ -8,7 +8,7 @@
 #include "cli/launch/stop_signal.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-#include "core/fence.h"
+#include "core/file/fence.h"
 #include "core/log.h"
 
 #include <errno.h>

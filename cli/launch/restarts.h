@@ -7,7 +7,7 @@
 #define BM_CLI_LAUNCH_RESTARTS_H
 
 #include "cli/launch/attempt.h"
-#include "core/fence.h"
+#include "core/file/fence.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "cli/launch/scratch.h"
 
-#include "core/file_lock.h"
+#include "core/file/file_lock.h"
 #include "core/log.h"
 
 #include <dirent.h>

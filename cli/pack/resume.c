@@ -1,6 +1,6 @@
 #include "cli/pack/resume.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "cli/plot/markup.h"
 #include "cli/plot/plot_parts.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #include "cli/report/explain.h"
 
-#include "bmuf/infeasible.h"
 #include "bmuf/strategies/fragments.h"
+#include "bmuf/trainer/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/json_output.h"
 #include "cli/machine.h"

@@ -2,7 +2,7 @@
 #ifndef BM_CLI_REPORT_EXPLAIN_JSON_H
 #define BM_CLI_REPORT_EXPLAIN_JSON_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/trainer/trainer.h"
 #include "cli/report/advice.h"
 #include "cli/report/traffic.h"
 #include "cli/settings.h"

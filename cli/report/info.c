@@ -3,7 +3,7 @@
 #include "cli/report/journal_csv.h"
 #include "cli/report/runs/describe.h"
 #include "cli/verbs.h"
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/inspect/describe.h"

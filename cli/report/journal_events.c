@@ -1,6 +1,6 @@
 #include "cli/report/journal_events.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "cli/json_output.h"
 #include "cli/report/trace_table.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <string.h>

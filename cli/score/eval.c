@@ -7,7 +7,7 @@
 #include "cli/score/session.h"
 #include "cli/score/transcripts.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 
 #include <jansson.h>

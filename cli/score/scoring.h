@@ -13,7 +13,7 @@
 #ifndef BM_CLI_SCORE_SCORING_H
 #define BM_CLI_SCORE_SCORING_H
 
-#include "bmuf/evaluate.h"
+#include "bmuf/trainer/evaluate.h"
 #include "models/bootstrap.h"
 #include "recognise/recogniser.h"
 

@@ -7,8 +7,8 @@
 #include "io/batch/batch_settings.h"
 
 static const bm_section sections[] = {
-    {"batch", bm_batch_options, bm_batch_check},
-    {"block", bm_block_sizes, bm_block_check},
+    {"batch", bm_batch_options, bm_batch_check, NULL},
+    {"block", bm_block_sizes, bm_block_check, NULL},
     {0}};
 
 static bm_status read_plan(const bm_arguments *a, bm_plan_settings *plan)

@@ -1,8 +1,8 @@
 /* transcripts.c - lines are cut in place, so that texts point into the file. */
 #include "cli/score/transcripts_parts.h"
 
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/words.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* show.c - bmuf show: a picture of a sequence, as stored and augmented. */
-#include "bmuf/infeasible.h"
+#include "bmuf/trainer/infeasible.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/words.h"

@@ -3,7 +3,7 @@
 #include "cli/telemetry/metrics.h"
 
 #include "cli/telemetry/fields.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>

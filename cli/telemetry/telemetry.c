@@ -2,7 +2,7 @@
 
 #include "cli/telemetry/metrics.h"
 #include "cli/telemetry/tensorboard.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/printable.h"
 
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef BM_CLI_TRAIN_DEV_EXAMPLES_H
 #define BM_CLI_TRAIN_DEV_EXAMPLES_H
 
-#include "bmuf/evaluate.h"
+#include "bmuf/trainer/evaluate.h"
 #include "cli/telemetry/telemetry.h"
 
 enum { BM_DEV_EXAMPLES = 8 };

@@ -5,7 +5,7 @@
 #ifndef BM_CLI_TRAIN_ORIGIN_H
 #define BM_CLI_TRAIN_ORIGIN_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/trainer/trainer.h"
 #include "models/transfer.h"
 #include "recognise/recogniser.h"
 

@@ -1,8 +1,8 @@
 #include "cli/train/run.h"
 
 #include "cli/report/journal_events.h"
-#include "core/file.h"
-#include "core/file_lock.h"
+#include "core/file/file.h"
+#include "core/file/file_lock.h"
 #include "core/words.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 
 #include "cli/settings.h"
 #include "comm/comm.h"
-#include "core/fence.h"
+#include "core/file/fence.h"
 #include "core/log.h"
 #include "io/model/checkpoint.h"
 

@@ -3,7 +3,7 @@
 #ifndef BM_CLI_TRAIN_SERVER_REPORT_H
 #define BM_CLI_TRAIN_SERVER_REPORT_H
 
-#include "bmuf/trainer.h"
+#include "bmuf/trainer/trainer.h"
 #include "core/log.h"
 
 /* No-op if the strategy has no server. `quiet`: no line in the log. */

@@ -2,7 +2,7 @@
 
 #include "comm/clock_offset.h"
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 
 #include <stdio.h>

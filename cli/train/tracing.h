@@ -6,7 +6,7 @@
 #define BM_CLI_TRAIN_TRACING_H
 
 #include "comm/comm.h"
-#include "core/trace.h"
+#include "core/trace/trace.h"
 
 typedef struct bm_tracing {
     bm_trace_window window;

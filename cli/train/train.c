@@ -9,7 +9,7 @@
 #include "cli/train/dev_examples.h"
 #include "cli/train/training.h"
 #include "cli/verbs.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 #include "core/words.h"
 
 #include <math.h>

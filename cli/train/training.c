@@ -1,7 +1,7 @@
 #include "cli/train/training.h"
 
-#include "bmuf/infeasible.h"
 #include "bmuf/strategies/fragments.h"
+#include "bmuf/trainer/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
 #include "io/augment/augment_text.h"

@@ -5,8 +5,8 @@
 #ifndef BM_CLI_TRAIN_TRAINING_H
 #define BM_CLI_TRAIN_TRAINING_H
 
-#include "bmuf/evaluate.h"
-#include "bmuf/learner.h"
+#include "bmuf/trainer/evaluate.h"
+#include "bmuf/trainer/learner.h"
 #include "cli/device.h"
 #include "cli/telemetry/telemetry.h"
 #include "cli/train/origin.h"

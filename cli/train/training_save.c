@@ -4,7 +4,7 @@
  */
 #include "cli/help/version.h"
 #include "cli/train/training.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* outcome.c - what a search has found: finalists, tables, best.ini. */
 #include "cli/tune/tuning.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>

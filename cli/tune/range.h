@@ -11,7 +11,7 @@
 #ifndef BM_CLI_TUNE_RANGE_H
 #define BM_CLI_TUNE_RANGE_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdbool.h>
 

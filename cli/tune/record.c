@@ -2,8 +2,8 @@
  * results. */
 #include "cli/report/journal_events.h"
 #include "cli/tune/tuning.h"
-#include "core/file.h"
-#include "core/file_lock.h"
+#include "core/file/file.h"
+#include "core/file/file_lock.h"
 #include "core/words.h"
 
 #include <math.h>

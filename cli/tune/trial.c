@@ -1,6 +1,6 @@
 /* trial.c - a trial: its configuration, its process, and what came of it. */
 #include "cli/tune/tuning.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <signal.h>

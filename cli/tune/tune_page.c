@@ -5,7 +5,7 @@
  */
 #include "cli/report/page/page.h"
 #include "cli/tune/tuning.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef BM_CLI_TUNE_TUNE_SETTINGS_H
 #define BM_CLI_TUNE_TUNE_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdbool.h>
 

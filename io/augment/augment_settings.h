@@ -5,7 +5,7 @@
 #ifndef BM_IO_AUGMENT_AUGMENT_SETTINGS_H
 #define BM_IO_AUGMENT_AUGMENT_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/augment/sound_settings.h"
 
 /* docs/augmentation.md says what each of them does. */

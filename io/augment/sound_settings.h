@@ -5,7 +5,7 @@
 #ifndef BM_IO_AUGMENT_SOUND_SETTINGS_H
 #define BM_IO_AUGMENT_SOUND_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 /* Kinds of noise that are made. */
 #define BM_NOISES "white pink babble"

@@ -4,7 +4,7 @@
 #ifndef BM_IO_BATCH_BATCH_SETTINGS_H
 #define BM_IO_BATCH_BATCH_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/batch/plan.h"
 
 extern const bm_option bm_batch_options[];

@@ -14,7 +14,7 @@
 #ifndef BM_IO_BATCH_PLAN_H
 #define BM_IO_BATCH_PLAN_H
 
-#include "core/series.h"
+#include "core/config/series.h"
 #include "io/shard/dataset.h"
 
 /* A block of a run: all that a restart needs. */

@@ -11,7 +11,7 @@
 #include "io/batch/reader.h"
 
 #include "core/log.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 #include "io/batch/collate.h"
 #include "io/shard/store.h"
 

@@ -11,7 +11,7 @@
 #ifndef BM_IO_FEATURES_FEATURE_CHAIN_H
 #define BM_IO_FEATURES_FEATURE_CHAIN_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/features/feature_ops.h"
 #include "io/features/feature_text.h"
 

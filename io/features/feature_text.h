@@ -7,7 +7,7 @@
 #ifndef BM_IO_FEATURES_FEATURE_TEXT_H
 #define BM_IO_FEATURES_FEATURE_TEXT_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "core/status.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #ifndef BM_IO_FEATURES_RECORDING_FEATURES_H
 #define BM_IO_FEATURES_RECORDING_FEATURES_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/features/feature_chain.h"
 
 typedef struct bm_recording_settings {

@@ -1,6 +1,6 @@
 /* import_processing.c - the processing of features that an importer learns: means
  * of speakers, or of all; and what shards say of it. */
-#include "core/faults.h"
+#include "core/config/faults.h"
 #include "io/import/files/kaldi_cmvn.h"
 #include "io/import/import_base.h"
 #include "io/import/same_files.h"

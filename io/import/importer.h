@@ -6,7 +6,7 @@
 #define BM_IO_IMPORT_IMPORTER_H
 
 #include "comm/comm.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/features/feature_text.h"
 #include "io/import/copies/copies_settings.h"
 #include "io/problem.h"

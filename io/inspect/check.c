@@ -1,6 +1,6 @@
 #include "io/inspect/check_parts.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"

@@ -1,6 +1,6 @@
 #include "io/inspect/picture.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/size.h"
 
 #include <png.h>

@@ -9,7 +9,7 @@
  */
 #include "io/model/ark.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * checkpoint_files.c - names of checkpoints in a directory. There is no pointer
  * to the latest one: it is the newest that can be loaded.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "io/model/checkpoint.h"
 #include "io/model/safetensors.h"

@@ -2,7 +2,7 @@
 
 #include "comm/comm_thread.h"
 #include "core/clock.h"
-#include "core/span.h"
+#include "core/trace/span.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "io/model/npz.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * safetensors_read.c - every number of the header is compared with the file's
  * size before it is used, in arithmetic that cannot overflow.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/model/safetensors_parts.h"
 
 #include <errno.h>

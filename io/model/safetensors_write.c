@@ -3,7 +3,7 @@
  * to the checksum, write to a temporary file. A sealed file is read back.
  */
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/model/safetensors_parts.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "io/shard/h5.h"
 
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/words.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@
 #define BM_IO_SHARD_SHARD_H
 
 #include "compute/batch.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "core/status.h"
 #include "io/shard/store.h"
 #include "io/vocab.h"

@@ -8,7 +8,7 @@
  */
 #include "io/shard/shard_file.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/features/feature_ops.h"
 #include "io/shard/store.h"
 

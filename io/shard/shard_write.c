@@ -3,7 +3,7 @@
  * writes it (shard_file.c) when it is full and the next one begins.
  */
 #include "compute/batch.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 #include "io/features/feature_ops.h"
 #include "io/shard/crc32c.h"

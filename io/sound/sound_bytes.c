@@ -1,6 +1,6 @@
 #include "io/sound/sound_bytes.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/place.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * lexicon. */
 #include "models/decoding/hot_phrases.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* lexicon.c - reads lexicons and makes trees of them, level by level. */
 #include "models/decoding/lexicon.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"

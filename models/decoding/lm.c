@@ -8,7 +8,7 @@
  */
 #include "models/decoding/lm.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "models/decoding/lm_parts.h"
 
 #include <errno.h>

@@ -11,9 +11,9 @@
 static bm_status read_plan(const char *const *settings, bm_plan_settings *out)
 {
     static const bm_section sections[] = {
-        {"batch", bm_batch_options, bm_batch_check},
-        {"block", bm_block_options, bm_block_check},
-        {"job", bm_job_options, bm_job_check},
+        {"batch", bm_batch_options, bm_batch_check, NULL},
+        {"block", bm_block_options, bm_block_check, NULL},
+        {"job", bm_job_options, bm_job_check, NULL},
         {0}};
     bm_config *config = NULL;
     bm_status status = BM_OK;

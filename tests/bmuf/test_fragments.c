@@ -1,8 +1,8 @@
 /* Fragments and late exchanges, against their equations in double, on any
  * number of ranks. */
 #include "bmuf/strategies/fragments.h"
-#include "tests/support/equations.h"
-#include "tests/support/halts.h"
+#include "tests/support/reference/equations.h"
+#include "tests/support/reference/halts.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
  * ends before the next block does, and sends as many bytes as one that is
  * waited for; so do buckets ([ssgd] overlap).
  */
-#include "core/span.h"
-#include "tests/support/equations.h"
+#include "core/trace/span.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <pthread.h>

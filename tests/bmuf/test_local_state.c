@@ -2,7 +2,7 @@
  * AdamW inside of blocks, and its moments between them, against the whole
  * algorithm in double precision.
  */
-#include "tests/support/halts.h"
+#include "tests/support/reference/halts.h"
 #include "tests/support/support.h"
 
 #include <math.h>

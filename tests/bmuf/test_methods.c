@@ -5,8 +5,8 @@
  * are a mean or a filter are compared with their equations in double.
  */
 #include "sgd/paces.h"
-#include "tests/support/equations.h"
-#include "tests/support/halts.h"
+#include "tests/support/reference/equations.h"
+#include "tests/support/reference/halts.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 

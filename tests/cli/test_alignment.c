@@ -3,7 +3,7 @@
  * against the alignment of the dumped logits, and between formats, ranks and
  * threads; and the way from a CTC model to a network trained on frame targets.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/shard/dataset.h"
 #include "models/align.h"
 #include "tests/support/command.h"

@@ -8,10 +8,10 @@
 #include "models/bootstrap.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
+#include "tests/support/reference/support_ctc.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
-#include "tests/support/support_ctc.h"
 
 #include <glob.h>
 #include <math.h>

@@ -5,10 +5,10 @@
 #include "tests/support/command.h"
 #include "tests/support/datasets.h"
 #include "tests/support/folder.h"
+#include "tests/support/reference/support_ctc.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
-#include "tests/support/support_ctc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * by byte, and labels with a given vocabulary. What it leaves out, warns of and
  * refuses; data sets of which shards are missing.
  */
-#include "core/file_lock.h"
+#include "core/file/file_lock.h"
 #include "io/shard/shard.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"

@@ -2,7 +2,7 @@
  * networks have as many weights as the layers of their sources, and as published
  * where a number is; and that for lines can be trained, test_idx.c has those for
  * images. */
-#include "core/config.h"
+#include "core/config/config.h"
 #include "models/net.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"

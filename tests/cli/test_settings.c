@@ -2,10 +2,10 @@
  * Invalid and conflicting settings are all reported, before training starts,
  * with the names that the user knows.
  */
-#include "bmuf/infeasible.h"
+#include "bmuf/trainer/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/settings.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "tests/support/command.h"
 #include "tests/support/datasets.h"
 #include "tests/support/folder.h"

@@ -5,8 +5,8 @@
  */
 #include "comm/sum/sum.h"
 #include "tests/support/comms.h"
-#include "tests/support/equations.h"
 #include "tests/support/fixture.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>

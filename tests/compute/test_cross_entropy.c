@@ -1,7 +1,7 @@
 /* Cross entropy against its formula in double. */
 #include "models/loss.h"
+#include "tests/support/reference/support_ctc.h"
 #include "tests/support/support_backend.h"
-#include "tests/support/support_ctc.h"
 
 #include <math.h>
 #include <stdlib.h>

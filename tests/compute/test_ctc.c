@@ -7,8 +7,8 @@
 #include "models/edit.h"
 #include "models/loss.h"
 #include "tests/support/program.h"
+#include "tests/support/reference/support_ctc.h"
 #include "tests/support/support_backend.h"
-#include "tests/support/support_ctc.h"
 
 #include <math.h>
 #include <stdlib.h>

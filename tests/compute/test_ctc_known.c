@@ -4,8 +4,8 @@
  * they are absent. There the blank may be any class; here it is 0.
  */
 #include "tests/support/program.h"
+#include "tests/support/reference/support_ctc.h"
 #include "tests/support/support_backend.h"
-#include "tests/support/support_ctc.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * double: for every instruction set, or on the backend that the first argument
  * names, in the precision and with the engine that the second one names.
  */
-#include "tests/support/frames.h"
 #include "tests/support/program.h"
+#include "tests/support/reference/frames.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -4,7 +4,7 @@
  * instruction set, or on the backend that the first argument names, in fp32, or
  * in bf16 if that is the second.
  */
-#include "tests/support/frames.h"
+#include "tests/support/reference/frames.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -1,7 +1,7 @@
 /* Random numbers, files that appear whole, words and rows. */
 #include "core/clock.h"
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/rng.h"

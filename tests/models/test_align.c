@@ -4,7 +4,7 @@
 #include "models/align.h"
 #include "models/edit.h"
 #include "models/matched_pairs.h"
-#include "tests/support/support_ctc.h"
+#include "tests/support/reference/support_ctc.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * programs (from BMUF_DATA/../reference). */
 #include "models/decoding/search.h"
 
-#include "tests/support/support_ctc.h"
+#include "tests/support/reference/support_ctc.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * results of other programs (from BMUF_DATA/../reference). */
 #include "models/decoding/best_path.h"
 #include "models/edit.h"
-#include "tests/support/support_ctc.h"
+#include "tests/support/reference/support_ctc.h"
 
 #include <jansson.h>
 #include <math.h>

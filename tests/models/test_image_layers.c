@@ -6,7 +6,7 @@
  */
 #include "models/model.h"
 #include "models/net.h"
-#include "tests/support/layer_rig.h"
+#include "tests/support/reference/layer_rig.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -5,7 +5,7 @@
 #include "models/decoding/lexicon.h"
 #include "models/decoding/search.h"
 #include "tests/support/folder.h"
-#include "tests/support/support_ctc.h"
+#include "tests/support/reference/support_ctc.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  */
 #include "models/layers/recurrent.h"
 #include "models/model.h"
-#include "tests/support/layer_rig.h"
+#include "tests/support/reference/layer_rig.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

@@ -5,7 +5,7 @@
 
 #include "comm/comm.h"
 #include "compute/params.h"
-#include "core/config.h"
+#include "core/config/config.h"
 
 typedef struct fixture {
     bm_comm *comm;

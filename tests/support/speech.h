@@ -5,7 +5,7 @@
 #ifndef BM_TESTS_SUPPORT_SPEECH_H
 #define BM_TESTS_SUPPORT_SPEECH_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/import/importer.h"
 
 #include <stddef.h>

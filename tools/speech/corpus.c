@@ -1,6 +1,6 @@
 #include "tools/speech/corpus.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 #include "io/shard/shard.h"
 #include "tools/speech/grammar.h"

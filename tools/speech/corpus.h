@@ -5,7 +5,7 @@
 #ifndef BM_TOOLS_SPEECH_CORPUS_H
 #define BM_TOOLS_SPEECH_CORPUS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/features/recording_features.h"
 #include "io/shard/shard.h"
 #include "io/vocab.h"

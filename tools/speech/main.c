@@ -2,8 +2,8 @@
 #include "cli/help/setting_text.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
-#include "core/file.h"
-#include "core/file_lock.h"
+#include "core/file/file.h"
+#include "core/file/file_lock.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/shard/dataset.h"
@@ -176,9 +176,10 @@ done:
 
 static bm_status run(int argc, char **argv)
 {
-    const bm_section sections[] = {{"speech", bm_corpus_options, NULL},
-                                   {"features", bm_recording_options, NULL},
-                                   {0}};
+    const bm_section sections[] = {
+        {"speech", bm_corpus_options, NULL, NULL},
+        {"features", bm_recording_options, NULL, NULL},
+        {0}};
     bm_config *config = NULL;
     bm_corpus corpus = {0};
     bm_status status = BM_OK;

@@ -1,6 +1,6 @@
 #include "tools/speech/shard_maker.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/features/feature_chain.h"
 #include "tools/speech/acoustics.h"
 #include "tools/speech/grammar.h"

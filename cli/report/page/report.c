@@ -6,7 +6,7 @@
 #include "cli/score/interval_text.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 #include "io/shard/dataset.h"
 

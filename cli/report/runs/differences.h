@@ -6,7 +6,7 @@
 #ifndef BM_CLI_REPORT_RUNS_DIFFERENCES_H
 #define BM_CLI_REPORT_RUNS_DIFFERENCES_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 
 #include <stdbool.h>
 

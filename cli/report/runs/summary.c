@@ -2,7 +2,7 @@
 #include "cli/report/runs/summary.h"
 
 #include "cli/report/journal_events.h"
-#include "core/config.h"
+#include "core/config/config.h"
 #include "core/printable.h"
 
 #include <fcntl.h>

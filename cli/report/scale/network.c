@@ -1,7 +1,7 @@
 #include "cli/report/scale/network.h"
 
-#include "core/config.h"
-#include "core/file.h"
+#include "core/config/config.h"
+#include "core/file/file.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -144,7 +144,9 @@ static bm_status read_json(const char *path, bm_network *out)
 static bm_status read_config(const char *path, bm_network *out)
 {
     static const bm_section sections[] = {
-        {"link", link_options, NULL}, {"inside", inside_options, NULL}, {0}};
+        {"link", link_options, NULL, NULL},
+        {"inside", inside_options, NULL, NULL},
+        {0}};
     bm_config *config = NULL;
     link_settings s = {0};
     inside_settings in = {0};

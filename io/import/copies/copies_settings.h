@@ -5,7 +5,7 @@
 #ifndef BM_IO_IMPORT_COPIES_COPIES_SETTINGS_H
 #define BM_IO_IMPORT_COPIES_COPIES_SETTINGS_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/augment/augment_settings.h"
 #include "io/augment/sound_settings.h"
 

@@ -5,8 +5,8 @@
  */
 #include "io/import/files/feature_files.h"
 
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/finite.h"
 #include "core/words.h"
 #include "io/import/files/feature_parts.h"

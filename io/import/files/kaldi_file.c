@@ -7,7 +7,7 @@
  */
 #include "io/import/files/kaldi_file.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "io/import/images/image_file.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/import/images/image_file_parts.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef BM_IO_IMPORT_IMAGES_IMAGE_FRAMES_H
 #define BM_IO_IMPORT_IMAGES_IMAGE_FRAMES_H
 
-#include "core/config.h"
+#include "core/config/config.h"
 #include "io/features/feature_chain.h"
 #include "io/import/images/line_image.h"
 

@@ -4,7 +4,7 @@
  */
 #include "io/import/images/line_source_parts.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/images/page_xml.h"

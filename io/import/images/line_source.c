@@ -1,6 +1,6 @@
 #include "io/import/images/line_source.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/words.h"
 #include "io/import/images/line_source_parts.h"
 #include "io/import/images/page_xml.h"

@@ -5,8 +5,8 @@
  */
 #include "io/import/images/page_xml.h"
 
-#include "core/file.h"
-#include "core/file_kind.h"
+#include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "io/import/images/line_cut.h"
 
 #include <libxml/parser.h>

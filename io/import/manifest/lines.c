@@ -1,6 +1,6 @@
 #include "io/import/manifest/lines.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <stdbool.h>

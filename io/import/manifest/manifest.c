@@ -5,7 +5,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/words.h"
 #include "io/import/images/line_source_parts.h"
 #include "io/shard/shard.h"

@@ -5,7 +5,7 @@
 #ifndef BM_IO_IMPORT_MANIFEST_MANIFEST_PARTS_H
 #define BM_IO_IMPORT_MANIFEST_MANIFEST_PARTS_H
 
-#include "core/faults.h"
+#include "core/config/faults.h"
 #include "io/import/manifest/lines.h"
 #include "io/import/manifest/manifest.h"
 

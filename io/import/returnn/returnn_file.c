@@ -1,6 +1,6 @@
 #include "io/import/returnn/returnn_file.h"
 
-#include "core/file_kind.h"
+#include "core/file/file_kind.h"
 #include "core/finite.h"
 #include "core/log.h"
 #include "core/words.h"

@@ -7,7 +7,7 @@
  */
 #include "io/import/returnn/returnn_texts.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * their recurrences in double, and against each other where two are equal.
  */
 #include "bmuf/async/virtual_clock.h"
-#include "tests/support/equations.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>

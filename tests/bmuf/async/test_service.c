@@ -5,7 +5,7 @@
  */
 #include "bmuf/async/server.h"
 #include "bmuf/async/server_shards.h"
-#include "tests/support/equations.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>

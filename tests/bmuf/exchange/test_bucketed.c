@@ -3,11 +3,11 @@
  * are exchanged during the backward pass.
  */
 #include "bmuf/exchange/bucketed_parts.h"
-#include "bmuf/trainer.h"
-#include "core/span.h"
+#include "bmuf/trainer/trainer.h"
+#include "core/trace/span.h"
 #include "models/model.h"
-#include "tests/support/cuts.h"
-#include "tests/support/equations.h"
+#include "tests/support/reference/cuts.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* How a gradient is cut into buckets. */
 #include "bmuf/exchange/buckets.h"
 #include "comm/sum/sum.h"
-#include "tests/support/cuts.h"
+#include "tests/support/reference/cuts.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * without codes, and with error feedback all codes converge to the same point.
  */
 #include "bmuf/exchange/compress.h"
-#include "tests/support/equations.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -3,9 +3,9 @@
  * on any number of ranks, as on the CPU. test_bmuf.c compares the CPU with the
  * equations.
  */
-#include "bmuf/ema.h"
 #include "bmuf/strategies/fragments.h"
 #include "bmuf/strategy.h"
+#include "bmuf/trainer/ema.h"
 #include "compute/device_comm.h"
 #include "tests/support/comms.h"
 #include "tests/support/support.h"

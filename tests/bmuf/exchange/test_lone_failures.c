@@ -3,7 +3,7 @@
  * a trainer is opened: all ranks fail together, and none waits for another.
  */
 #include "bmuf/strategies/fragments.h"
-#include "tests/support/equations.h"
+#include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
 #include <stdlib.h>

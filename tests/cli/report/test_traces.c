@@ -2,7 +2,7 @@
  * Whole runs with [job] trace: the files of all ranks, and the table of bmuf
  * trace.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"

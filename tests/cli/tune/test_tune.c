@@ -3,8 +3,8 @@
  * after it was stopped or killed; what it leaves; what it refuses.
  */
 #include "cli/tune/tuning.h"
-#include "core/file.h"
-#include "core/file_lock.h"
+#include "core/file/file.h"
+#include "core/file/file_lock.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"

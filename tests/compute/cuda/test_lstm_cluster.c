@@ -1,9 +1,9 @@
 /*
- * The cluster kernels of the LSTM against tests/support/recurrence.h.
+ * The cluster kernels of the LSTM against tests/support/reference/recurrence.h.
  */
 #include "compute/cuda/device/cuda_context.h"
 #include "compute/cuda/lstm/lstm_kernels.h"
-#include "tests/support/recurrence.h"
+#include "tests/support/reference/recurrence.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 

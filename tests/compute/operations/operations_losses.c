@@ -1,6 +1,6 @@
 /* operations_losses.c - CTC and cross entropy. */
 #include "tests/compute/operations/subjects.h"
-#include "tests/support/support_ctc.h"
+#include "tests/support/reference/support_ctc.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef BM_TESTS_COMPUTE_OPERATIONS_SUBJECTS_H
 #define BM_TESTS_COMPUTE_OPERATIONS_SUBJECTS_H
 
-#include "tests/support/operation_rig.h"
+#include "tests/support/reference/operation_rig.h"
 
 typedef struct subjects {
     const subject *rows;

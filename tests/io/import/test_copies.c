@@ -637,7 +637,7 @@ static void test_a_noise_file_that_is_damaged_leaves_the_copy_out(void **state)
 static void test_invalid_settings_are_listed(void **state)
 {
     static const bm_section sections[] = {
-        {"copies", bm_copies_options, bm_copies_check}, {0}};
+        {"copies", bm_copies_options, bm_copies_check, NULL}, {0}};
     static const struct {
         const char *set[2], *message; /* NULL: valid */
     } cases[] = {

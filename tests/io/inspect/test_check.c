@@ -1,7 +1,7 @@
 /*
  * The check of a data set reports all its problems; its description.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/words.h"
 #include "io/inspect/check.h"
 #include "io/inspect/child.h"

@@ -3,7 +3,7 @@
  * is accepted.
  */
 #define _DEFAULT_SOURCE /* syscall */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/shard/dataset.h"
 #include "io/shard/shard_parts.h"
 #include "tests/support/datasets.h"

@@ -2,7 +2,7 @@
  * Shards and data sets: sequences are read back as written. test_layout.c tests
  * the layout of the file.
  */
-#include "core/file.h"
+#include "core/file/file.h"
 #include "io/shard/crc32c.h"
 #include "io/shard/crc32c_parts.h"
 #include "io/shard/dataset.h"

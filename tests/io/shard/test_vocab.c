@@ -3,7 +3,7 @@
  */
 #include "io/vocab.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>

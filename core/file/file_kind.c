@@ -1,0 +1,277 @@
+#include "core/file/file_kind.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The start of a file. The bytes after n are 0. */
+typedef struct head {
+    unsigned char bytes[4097];
+    size_t n;
+    uint64_t size; /* of the file */
+} head;
+
+static const char sounds[] =
+    "bmuf decode reads such files, bmuf pack --audio a manifest that lists "
+    "them";
+static const char images[] =
+    "bmuf decode reads such files, bmuf pack --images a manifest that lists "
+    "them";
+static const char archives[] = "unpack it first";
+static const char features[] =
+    "bmuf decode reads such files, bmuf pack --features a manifest that lists "
+    "them";
+static const char kaldi[] =
+    "bmuf pack --kaldi takes the data directory that it belongs to, other "
+    "options take manifests";
+static const char lines[] =
+    "bmuf pack reads manifests: JSON lines such as {\"id\": \"u1\", \"audio\": "
+    "\"u1.wav\", \"text\": \"one two\"}, or a table with a header such as "
+    "id<TAB>audio<TAB>text";
+
+const char bm_kind_hdf5[] = "an HDF5 file";
+
+/* Files that begin with these bytes, at offset `at`. */
+static const struct magic {
+    const char *bytes;
+    size_t n, at;
+    const char *kind, *use;
+} magics[] = {
+    {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image", images},
+    {"\x89HDF\r\n\x1a\n", 8, 0, bm_kind_hdf5,
+     "shards are read by bmuf info, check, train, eval and decode, "
+     "files of RETURNN by bmuf pack --returnn"},
+    {"fLaC", 4, 0, "a FLAC recording", sounds},
+    {"OggS", 4, 0, "an Ogg recording", sounds},
+    {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},
+    {".snd", 4, 0, "an AU recording", sounds},
+    {"ID3", 3, 0, "an MP3 recording", sounds}, /* or is_mp3 */
+    {"\x93NUMPY", 6, 0, "a NumPy array", features},
+    {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
+    {"II*\0", 4, 0, "a TIFF image", images},
+    {"MM\0*", 4, 0, "a TIFF image", images},
+    {"P4\n", 3, 0, "a PBM image", images},
+    {"P5\n", 3, 0, "a PGM image", images},
+    {"P6\n", 3, 0, "a PPM image", images},
+    {"\x1f\x8b", 2, 0, "a gzip file", archives},
+    {"BZh", 3, 0, "a bzip2 file", archives},
+    {"\xfd"
+     "7zXZ\0",
+     6, 0, "an xz file", archives},
+    {"\x28\xb5\x2f\xfd", 4, 0, "a zstd file", archives},
+    {"ustar", 5, 257, "a tar archive", archives},
+    {"%PDF", 4, 0, "a PDF document", "give a text"},
+    {"#!", 2, 0, "a script", "run it by itself"},
+    {"\x7f"
+     "ELF",
+     4, 0, "a program", "give a text"},
+    {"SQLite format 3", 15, 0, "an SQLite database", "give a text"},
+};
+
+/* Kinds that take more than a look at some bytes. */
+static const char mp3[] = "an MP3 recording";
+static const char wav[] = "a WAV recording";
+static const char aiff[] = "an AIFF recording";
+static const char npz[] = "a NumPy archive (.npz)";
+static const char zip[] = "a zip archive";
+const char bm_kind_safetensors[] = "a safetensors file";
+static const char ark[] = "a Kaldi archive";
+const char bm_kind_binary[] = "a binary file";
+static const char json[] = "JSON";
+static const char json_list[] = "a JSON list";
+static const char scp[] = "a Kaldi scp file";
+const char bm_kind_configuration[] = "a configuration";
+static const char xml[] = "XML";
+const char bm_kind_text[] = "a text";
+
+static const struct use {
+    const char *kind, *use;
+} uses[] = {
+    {wav, sounds},
+    {mp3, sounds},
+    {aiff, sounds},
+    {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
+          "manifest of its arrays"},
+    {zip, archives},
+    {bm_kind_safetensors, "bmuf eval, decode and info take models"},
+    {ark, kaldi},
+    {bm_kind_binary, "give a text"},
+    {json, "bmuf pack takes manifests"},
+    {json_list, "bmuf pack takes manifests, with one object a line and no "
+                "brackets around them"},
+    {scp, kaldi},
+    {bm_kind_configuration, "bmuf train and explain take it"},
+    {xml, lines},
+    {bm_kind_text, lines},
+};
+
+/* A pipe without a writer does not block. */
+static bool read_head(const char *path, head *h)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    ssize_t n = 0;
+
+    memset(h, 0, sizeof *h);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        n = read(fd, h->bytes, sizeof h->bytes - 1);
+        h->size = (uint64_t)info.st_size;
+    }
+    close(fd);
+    h->n = n > 0 ? (size_t)n : 0;
+    return h->n > 0;
+}
+
+static bool has(const head *h, size_t at, const char *bytes, size_t n)
+{
+    return at + n <= h->n && memcmp(h->bytes + at, bytes, n) == 0;
+}
+
+/* An 8-byte length n, and n bytes of JSON. */
+static bool is_safetensors(const head *h)
+{
+    uint64_t length = 0;
+
+    for (size_t i = 8; i-- > 0;)
+        length = length << 8 | h->bytes[i];
+    return h->n > 9 && h->bytes[8] == '{' && h->size >= 8 &&
+           length <= h->size - 8;
+}
+
+/* The name of the first file of the archive, after its header of 30 bytes. */
+static const char *kind_of_zip(const head *h)
+{
+    size_t length = h->bytes[26] | (size_t)h->bytes[27] << 8;
+
+    return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? npz : zip;
+}
+
+/* Whether there are control characters that no text has. */
+static bool is_binary(const head *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (h->bytes[i] < '\a' || (h->bytes[i] > '\r' && h->bytes[i] < 033))
+            return true;
+    return false;
+}
+
+/* "id \0B": a name, a blank, and the mark of binary data. */
+static bool is_ark(const head *h)
+{
+    const unsigned char *blank = memchr(h->bytes, ' ', h->n);
+
+    return blank != NULL && has(h, (size_t)(blank - h->bytes), " \0B", 3);
+}
+
+/* The first frame of MPEG audio, layers II and III: 11 bits that are set, and no
+ * invalid version, bit rate or sampling rate. UTF-16 begins as layer I does. */
+static bool is_mp3(const head *h)
+{
+    unsigned rate = h->bytes[2] >> 4, layer = h->bytes[1] >> 1 & 3;
+
+    return h->n > 4 && h->bytes[0] == 0xff && h->bytes[1] >> 5 == 7 &&
+           (h->bytes[1] >> 3 & 3) != 1 && (layer == 1 || layer == 2) &&
+           rate > 0 && rate < 15 && (h->bytes[2] >> 2 & 3) != 3;
+}
+
+const char *bm_file_kind(const char *path)
+{
+    head h;
+
+    if (!read_head(path, &h))
+        return NULL;
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (has(&h, magics[i].at, magics[i].bytes, magics[i].n))
+            return magics[i].kind;
+    if (is_mp3(&h))
+        return mp3;
+    if (h.bytes[0] == 'R' && has(&h, 8, "WAVE", 4)) /* RIFF, RIFX, RF64 */
+        return wav;
+    if (has(&h, 0, "FORM", 4) && has(&h, 8, "AIF", 3))
+        return aiff;
+    if (has(&h, 0, "PK\3\4", 4))
+        return kind_of_zip(&h);
+    if (is_safetensors(&h))
+        return bm_kind_safetensors;
+    if (is_ark(&h))
+        return ark;
+    return is_binary(&h) ? bm_kind_binary : NULL;
+}
+
+/* "id path", "id path:12345" or "id command |", as Kaldi's wav.scp. */
+static bool is_scp(const char *line)
+{
+    size_t id = strcspn(line, " \t"), gap = strspn(line + id, " \t");
+    const char *rest = line + id + gap, *dot = strrchr(rest, '.');
+    size_t n = strlen(rest);
+    bool one = strcspn(rest, " \t") == n;
+
+    return id > 0 && gap > 0 && n > 0 &&
+           (rest[n - 1] == '|' || (one && strchr(rest, '/') != NULL) ||
+            (one && dot != NULL && isalnum((unsigned char)dot[1])));
+}
+
+/* "key = value" */
+static bool is_setting(const char *line)
+{
+    size_t key = strspn(line, "abcdefghijklmnopqrstuvwxyz_.");
+
+    return key > 0 && line[key + strspn(line + key, " \t")] == '=';
+}
+
+/* The first line with more than blanks and comments, without its end. */
+static char *first_line(head *h)
+{
+    char *line = (char *)h->bytes;
+
+    if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* of some editors */
+        line += 3;
+    line += strspn(line, " \t\r\n");
+    while (*line == '#' || *line == ';') {
+        line += strcspn(line, "\n");
+        line += strspn(line, " \t\r\n");
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    return line;
+}
+
+const char *bm_text_kind(const char *path)
+{
+    head h;
+    const char *line = NULL, *close = NULL;
+
+    if (!read_head(path, &h) || is_binary(&h))
+        return NULL;
+    line = first_line(&h);
+    close = strchr(line, ']');
+    if (line[0] == '{')
+        return json;
+    if (line[0] == '<')
+        return xml;
+    if (line[0] == '[')
+        return close != NULL && strcspn(line, "{\"") > (size_t)(close - line)
+                   ? bm_kind_configuration
+                   : json_list;
+    if (is_setting(line))
+        return bm_kind_configuration;
+    if (is_scp(line))
+        return scp;
+    return line[0] != '\0' ? bm_kind_text : NULL;
+}
+
+const char *bm_file_kind_use(const char *kind)
+{
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (strcmp(magics[i].kind, kind) == 0)
+            return magics[i].use;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (strcmp(uses[i].kind, kind) == 0)
+            return uses[i].use;
+    return "give a text";
+}
