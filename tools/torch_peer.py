@@ -312,6 +312,8 @@ class Builder:
             return [FUNCTIONS[name]()]
         if name == "scale":
             return [Scale(float(args))]
+        if name == "dropout":
+            return [nn.Dropout(float(args))]
         if name == "glu":
             self.n, self.channels = self.n // 2, self.channels // 2
             return [nn.GLU(1 if columns else 2)]

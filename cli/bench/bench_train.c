@@ -28,17 +28,19 @@
 typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
-static const char *const rows[] = {"blstm 4x320", "blstm B=32", "blstm 3x128",
-                                   "lstmp 4x512", "bgru 4x320", "dnn 6x1024",
-                                   "tdnn 5x1280", "crnn",       "conformer",
-                                   "ctc alone",   NULL};
+static const char *const rows[] = {
+    "blstm 4x320", "blstm B=32", "blstm 3x128", "lstm 4x512",  "lstmp 4x512",
+    "bgru 4x320",  "gru 4x512",  "dnn 6x1024",  "tdnn 5x1280", "crnn",
+    "dilated",     "conformer",  "ctc alone",   NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"blstm:320*4 linear", "ctc", 120, 30, 32, 200, 25},
     {"blstm:128*3 linear", "ctc", 120, 30, 16, 200, 25},
+    {"lstm:512*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"lstm:512,project:256*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"bgru:320*4 linear", "ctc", 120, 30, 16, 200, 25},
+    {"gru:512*4 linear", "ctc", 120, 30, 16, 200, 25},
     {"linear:1024 relu linear:1024 relu linear:1024 relu linear:1024 relu "
      "linear:1024 relu linear:1024 relu linear",
      "cross_entropy", 440, 2000, 256, 1, 1},
@@ -56,6 +58,12 @@ static const workload workloads[] = {
      "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
      "blstm:256*3 linear",
      "ctc", 48, 104, 16, 600, 40},
+    {"conv:32,3x3,stride:2x2 batchnorm gelu "
+     "conv:64,3x3,dilation:2x2 batchnorm gelu dropout:0.1 "
+     "conv:64,3x3,dilation:4x2 batchnorm gelu dropout:0.1 "
+     "conv:64,3x3,dilation:8x2 batchnorm gelu dropout:0.1 pool:1x4,mean "
+     "linear:256 tanh linear",
+     "ctc", 80, 30, 16, 400, 25},
     {/* four blocks of experiments/presets/conformer-ctc.ini without dropout */
      "linear:144 ("
      " residual( layernorm linear:576 swish linear:144 scale:0.5 )"
