@@ -3,7 +3,7 @@
 #include "core/log.h"
 #include "core/team.h"
 #include "core/words.h"
-#include "io/import/images/line_source.h"
+#include "io/import/lines/line_source.h"
 #include "io/import/piece.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #include "io/import/images/image_file.h"
 #include "io/import/images/image_frames.h"
 #include "io/import/images/line_cut.h"
-#include "io/import/images/text_direction.h"
 #include "io/import/import_base.h"
+#include "io/import/lines/text_direction.h"
 
 #include <stdlib.h>
 #include <string.h>

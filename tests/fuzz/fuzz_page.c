@@ -1,8 +1,8 @@
 /* fuzz_page.c - PAGE XML and ALTO, whose lines are cut out of a page; the same
  * input as a list of PyLaia. */
 #include "io/import/images/line_cut.h"
-#include "io/import/images/line_source.h"
-#include "io/import/images/page_xml.h"
+#include "io/import/lines/line_source.h"
+#include "io/import/lines/page_xml.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* manifest_lines.c - line images as other programs keep them: the lines of
- * io/import/images/line_source.h as rows. */
+ * io/import/lines/line_source.h as rows. */
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/printable.h"
-#include "io/import/images/line_source.h"
+#include "io/import/lines/line_source.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * PAGE XML and ALTO.
  */
 #include "io/import/images/line_cut.h"
-#include "io/import/images/page_xml.h"
+#include "io/import/lines/page_xml.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 

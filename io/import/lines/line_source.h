@@ -9,10 +9,10 @@
  *
  * Lists may be compressed with gzip; that of PyLaia may be "-", standard input.
  */
-#ifndef BM_IO_IMPORT_IMAGES_LINE_SOURCE_H
-#define BM_IO_IMPORT_IMAGES_LINE_SOURCE_H
+#ifndef BM_IO_IMPORT_LINES_LINE_SOURCE_H
+#define BM_IO_IMPORT_LINES_LINE_SOURCE_H
 
-#include "io/import/images/line_taker.h"
+#include "io/import/lines/line_taker.h"
 
 #include <stdbool.h>
 

@@ -4,10 +4,10 @@
  * comment line. A path is relative to the working directory or, if there is no
  * such file, to the folder of the list.
  */
-#include "io/import/images/line_source_parts.h"
+#include "io/import/lines/line_source_parts.h"
 
 #include "core/words.h"
-#include "io/import/images/page_xml.h"
+#include "io/import/lines/page_xml.h"
 #include "io/import/manifest/lines.h"
 
 #include <limits.h>

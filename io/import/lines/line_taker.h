@@ -1,7 +1,7 @@
 /* line_taker.h - who takes the lines that a reader finds in files of others:
  * what is written on a line, and where its image is. */
-#ifndef BM_IO_IMPORT_IMAGES_LINE_TAKER_H
-#define BM_IO_IMPORT_IMAGES_LINE_TAKER_H
+#ifndef BM_IO_IMPORT_LINES_LINE_TAKER_H
+#define BM_IO_IMPORT_LINES_LINE_TAKER_H
 
 #include "core/status.h"
 

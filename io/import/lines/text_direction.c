@@ -1,4 +1,4 @@
-#include "io/import/images/text_direction.h"
+#include "io/import/lines/text_direction.h"
 
 #include "core/log.h"
 

@@ -1,9 +1,9 @@
-#include "io/import/images/line_source.h"
+#include "io/import/lines/line_source.h"
 
 #include "core/file/file_kind.h"
 #include "core/words.h"
-#include "io/import/images/line_source_parts.h"
-#include "io/import/images/page_xml.h"
+#include "io/import/lines/line_source_parts.h"
+#include "io/import/lines/page_xml.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
  * line_folder.c - a folder with line images and their texts, NAME.png and
  * NAME.gt.txt, or with pages in XML.
  */
-#include "io/import/images/line_source_parts.h"
+#include "io/import/lines/line_source_parts.h"
 
 #include "core/file/file.h"
 #include "core/log.h"
 #include "core/words.h"
-#include "io/import/images/page_xml.h"
+#include "io/import/lines/page_xml.h"
 
 #include <dirent.h>
 #include <errno.h>

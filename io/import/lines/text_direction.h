@@ -1,8 +1,8 @@
 /* text_direction.h - texts of line images that are written from right to left:
  * frames run from left to right, and CTC learns labels in the order of frames
  * alone. */
-#ifndef BM_IO_IMPORT_IMAGES_TEXT_DIRECTION_H
-#define BM_IO_IMPORT_IMAGES_TEXT_DIRECTION_H
+#ifndef BM_IO_IMPORT_LINES_TEXT_DIRECTION_H
+#define BM_IO_IMPORT_LINES_TEXT_DIRECTION_H
 
 #include "io/import/manifest/manifest.h"
 

@@ -2,10 +2,10 @@
  * page_xml.h - the lines of a page in PAGE XML or ALTO: where each is on the
  * image, and what is written there.
  */
-#ifndef BM_IO_IMPORT_IMAGES_PAGE_XML_H
-#define BM_IO_IMPORT_IMAGES_PAGE_XML_H
+#ifndef BM_IO_IMPORT_LINES_PAGE_XML_H
+#define BM_IO_IMPORT_LINES_PAGE_XML_H
 
-#include "io/import/images/line_taker.h"
+#include "io/import/lines/line_taker.h"
 
 /*
  * Gives all lines of the file in reading order: as the page's ReadingOrder lists

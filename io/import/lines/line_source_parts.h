@@ -1,8 +1,8 @@
 /* line_source_parts.h - the kinds of line_source.h, one function each. */
-#ifndef BM_IO_IMPORT_IMAGES_LINE_SOURCE_PARTS_H
-#define BM_IO_IMPORT_IMAGES_LINE_SOURCE_PARTS_H
+#ifndef BM_IO_IMPORT_LINES_LINE_SOURCE_PARTS_H
+#define BM_IO_IMPORT_LINES_LINE_SOURCE_PARTS_H
 
-#include "io/import/images/line_taker.h"
+#include "io/import/lines/line_taker.h"
 
 #include <stdbool.h>
 
