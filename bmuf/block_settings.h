@@ -37,8 +37,8 @@ bool bm_fragments_wanted(const bm_block_settings *block);
 int bm_block_workers(const bm_block_settings *block, int64_t epoch, int n);
 
 /* Fills the settings of a plan from [batch], and size and workers of blocks;
- * without a size: 20 mini-batches per worker. Fails with BM_ERR_CONFIG for a value that a
- * table forbids. */
+ * without a size: 20 mini-batches per worker. Fails with BM_ERR_CONFIG for a
+ * value that a table forbids. */
 BM_CHECKED bm_status bm_plan_read(const bm_config *config,
                                   bm_plan_settings *out);
 

@@ -11,10 +11,12 @@
 
 /*
  * Collective; comm NULL: this process asks alone, for a job of `ranks` ranks.
- * Goes to the place of this rank on its host, opens the device, and replaces `auto` of job.device and
- * job.precision, and threads that are not given, by what the run uses, also in the configuration that the run keeps. Close *out with
- * bm_device_close. Fails as bm_settings_fit and bm_device_open do, and with
- * BM_ERR_CONFIG if settings conflict with the device or the number of ranks.
+ * Goes to the place of this rank on its host, opens the device, and replaces
+ * `auto` of job.device and job.precision, and threads that are not given, by
+ * what the run uses, also in the configuration that the run keeps. Close *out
+ * with bm_device_close. Fails as bm_settings_fit and bm_device_open do, and
+ * with BM_ERR_CONFIG if settings conflict with the device or the number of
+ * ranks.
  */
 BM_CHECKED bm_status bm_machine_open(bm_device *out, bm_comm *comm,
                                      bm_config *config, bm_settings *s,

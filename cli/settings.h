@@ -50,9 +50,9 @@ void bm_pack_sections(const bm_importer_ops *importer, bm_section *out);
 /*
  * Reads the file `path`, or that of the run `path` (may be NULL), and every --set,
  * checks all settings and fills *out, which borrows texts of *config. Free *config
- * with bm_config_free. Fails with BM_ERR_CONFIG and a message that lists all invalid
- * settings, with BM_ERR_MISSING or BM_ERR_IO if the file cannot be read, with
- * BM_ERR_ARG if a --set has no key or value.
+ * with bm_config_free. Fails with BM_ERR_CONFIG and a message that lists all
+ * invalid settings, with BM_ERR_MISSING or BM_ERR_IO if the file cannot be
+ * read, with BM_ERR_ARG if a --set has no key or value.
  */
 BM_CHECKED bm_status bm_settings_read(const bm_arguments *a, const char *path,
                                       bm_config **config, bm_settings *out);

@@ -215,7 +215,8 @@ static inline bool bm_pooling_is_plain(const bm_pooling *p)
  *
  * In training mean and variance (the mean of (x - mean)^2) are the batch's;
  * else they are `mean` and `var`. Windows tile the image (bm_windows_tile);
- * windows of one place leave f(z) as it is. Fused, since each pass alone is bound by memory.
+ * windows of one place leave f(z) as it is. Fused, since each pass alone is
+ * bound by memory.
  */
 typedef struct bm_norm {
     size_t height, channels;   /* of x: H, C */

@@ -1,5 +1,5 @@
-/* printable.h - texts from files: whether they are UTF-8, and made safe to print, as
- * a terminal obeys control characters. */
+/* printable.h - texts from files: whether they are UTF-8, and made safe to
+ * print, as a terminal obeys control characters. */
 #ifndef BM_CORE_PRINTABLE_H
 #define BM_CORE_PRINTABLE_H
 

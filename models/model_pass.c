@@ -2,9 +2,9 @@
  * model_pass.c - forward and backward passes over a batch. Layer k reads stage
  * k and writes stage k + 1, or the stage after the layers fused into it; stage
  * 0 is the batch. For a group's branches (layers/group.c) its input is a stage
- * again, with the same memory. The stages of a batch share one allocation of scratch: each
- * layer's y and kept floats, two gradients used in turn, and work that layers
- * and the loss use one after the other.
+ * again, with the same memory. The stages of a batch share one allocation of
+ * scratch: each layer's y and kept floats, two gradients used in turn, and work
+ * that layers and the loss use one after the other.
  */
 #include "core/size.h"
 #include "core/trace/span.h"

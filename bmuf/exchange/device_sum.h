@@ -26,8 +26,9 @@ typedef enum bm_transport {
 /*
  * Collective. Sums of n floats over job->workers workers; sum, coordinator and
  * topology as in bm_sum_open. The comm and backend are borrowed. Fails on all
- * ranks together: with BM_ERR_CONFIG as bm_sum_open, or in another mode; with BM_ERR_MEMORY; with BM_ERR_DEVICE if two ranks share a device;
- * with BM_ERR_UNSUPPORTED if MPI is not CUDA-aware; as bm_device_comm_load.
+ * ranks together: with BM_ERR_CONFIG as bm_sum_open, or in another mode; with
+ * BM_ERR_MEMORY; with BM_ERR_DEVICE if two ranks share a device; with
+ * BM_ERR_UNSUPPORTED if MPI is not CUDA-aware; as bm_device_comm_load.
  */
 BM_CHECKED bm_status bm_device_sum_open(bm_device_sum **out, bm_comm *comm,
                                         bm_backend *be, size_t n,

@@ -50,8 +50,8 @@ BM_CHECKED bm_status bm_infeasible_check_data(const bm_model *model,
                                               bm_dataset *data,
                                               const char *name);
 
-/* Fails with BM_ERR_CONFIG if a sequence of the data, which may be NULL, is too long
- * for the model, as attention has a limit, and names the longest. */
+/* Fails with BM_ERR_CONFIG if a sequence of the data, which may be NULL, is too
+ * long for the model, as attention has a limit, and names the longest. */
 BM_CHECKED bm_status bm_infeasible_check_longest(const bm_model *model,
                                                  bm_dataset *data,
                                                  const char *name);

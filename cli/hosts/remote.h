@@ -22,8 +22,8 @@ typedef struct bm_remote {
 
 /*
  * Runs the command on each host, on this one with sh, and waits for at most so
- * many seconds, longer for more than 64 hosts. Fails with BM_ERR_MEMORY if no process can be started; what
- * happens on a host is no failure.
+ * many seconds, longer for more than 64 hosts. Fails with BM_ERR_MEMORY if no
+ * process can be started; what happens on a host is no failure.
  */
 BM_CHECKED bm_status bm_remote_run(bm_remote *list, size_t n,
                                    const char *command, double seconds);

@@ -22,7 +22,8 @@ long bm_slurm_step_tasks(void);
 
 /*
  * Adds the hosts of the allocation: SLURM_JOB_NODELIST with the slots of
- * SLURM_TASKS_PER_NODE, and as max_slots SLURM_JOB_CPUS_PER_NODE. *ranks <- SLURM_NTASKS, or the sum of the slots.
+ * SLURM_TASKS_PER_NODE, and as max_slots SLURM_JOB_CPUS_PER_NODE. *ranks <-
+ * SLURM_NTASKS, or the sum of the slots.
  *
  * Fails with BM_ERR_CONFIG, and the variable, if one is missing or invalid.
  */

@@ -10,9 +10,9 @@
 
 typedef enum bm_plot_scale {
     BM_PLOT_LINEAR,
-    BM_PLOT_LOG,  /* ticks at 1, 2, 5, 10, .. */
-    BM_PLOT_LOG2, /* ticks at powers of two */
-    BM_PLOT_LOGIT, /* of numbers in (0, 1): ln (x / (1 - x)), as for block momentum */
+    BM_PLOT_LOG,   /* ticks at 1, 2, 5, 10, .. */
+    BM_PLOT_LOG2,  /* ticks at powers of two */
+    BM_PLOT_LOGIT, /* ln (x / (1 - x)) of 0 < x < 1, as for block momentum */
 } bm_plot_scale;
 
 typedef struct bm_plot_axis {

@@ -34,8 +34,9 @@ typedef struct bm_score_session {
     bm_plan_settings plan;
 } bm_score_session;
 
-/* Collective. threads: the default of --threads. Fails with BM_ERR_ARG or BM_ERR_CONFIG for an invalid option, and
- * as bm_job_start and bm_device_open. Close it after a failure, too. */
+/* Collective. threads: the default of --threads. Fails with BM_ERR_ARG or
+ * BM_ERR_CONFIG for an invalid option, and as bm_job_start and bm_device_open.
+ * Close it after a failure, too. */
 BM_CHECKED bm_status bm_score_session_open(bm_score_session *s,
                                            const bm_arguments *a, long threads);
 void bm_score_session_close(bm_score_session *s);

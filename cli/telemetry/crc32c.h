@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum as it stands in a file: rotated and shifted by a constant, so that the
- * checksum of data that contain checksums is no special case. */
+/* The checksum as it stands in a file: rotated and shifted by a constant, so
+ * that the checksum of data that contain checksums is no special case. */
 uint32_t bm_crc32c_masked(const void *data, size_t n);
 
 #endif

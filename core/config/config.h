@@ -88,8 +88,8 @@ void bm_config_free(bm_config *config);
 
 /*
  * Adds all settings of a file. Fails with BM_ERR_MISSING, BM_ERR_IO or
- * BM_ERR_MEMORY, and with BM_ERR_CONFIG if the file is of another kind. Faults in the text are no failure: bm_config_check and
- * bm_config_fill report them.
+ * BM_ERR_MEMORY, and with BM_ERR_CONFIG if the file is of another kind. Faults
+ * in the text are no failure: bm_config_check and bm_config_fill report them.
  */
 BM_CHECKED bm_status bm_config_read(bm_config *config, const char *path);
 

@@ -1,8 +1,8 @@
 /*
  * audited.h - which blocks are audited: [job] audit. Each worker's share of such
  * a block is computed a second time, on another rank if there is one
- * (bmuf/trainer/audit.h). All shares of a block or none, so that no rank waits for one
- * that has more to do.
+ * (bmuf/trainer/audit.h). All shares of a block or none, so that no rank waits
+ * for one that has more to do.
  */
 #ifndef BM_IO_BATCH_AUDITED_H
 #define BM_IO_BATCH_AUDITED_H

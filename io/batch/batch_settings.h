@@ -13,8 +13,8 @@ extern const bm_option bm_batch_options[];
  * other. */
 void bm_batch_check(const bm_config *config, bm_faults *faults);
 
-/* Sets sequences, frames, order, buckets and accumulate of *out, and leaves its other
- * fields. Fails with BM_ERR_CONFIG for a value that the table forbids. */
+/* Sets sequences, frames, order, buckets and accumulate of *out, and leaves its
+ * other fields. Fails with BM_ERR_CONFIG for a value that the table forbids. */
 BM_CHECKED bm_status bm_batch_read(const bm_config *config,
                                    bm_plan_settings *out);
 

@@ -4,10 +4,10 @@
  * A plan is a pure function of (seed, epoch, data set, N, settings): it
  * shuffles units over all shards, cuts them into blocks of about equal frames,
  * deals the units of a block to N workers, or to fewer, in shares balanced by
- * frames, and cuts a share into mini-batches. All ranks compute the same plan without communication, and
- * the number of ranks does not influence it. A position is two integers. The
- * shares of an epoch contain each sequence of the data set exactly once, for
- * any N.
+ * frames, and cuts a share into mini-batches. All ranks compute the same plan
+ * without communication, and the number of ranks does not influence it. A
+ * position is two integers. The shares of an epoch contain each sequence of the
+ * data set exactly once, for any N.
  *
  * Functions that can fail return BM_ERR_MEMORY.
  */
@@ -44,8 +44,8 @@ typedef struct bm_plan_settings {
                      runs of this number of mini-batches; in random order the
                      mini-batches are then shuffled */
     int workers;  /* that the default size of a mini-batch is for; 0: one */
-    long
-        accumulate; /* mini-batches of an update; 0: as 1. Not part of the plan */
+    long accumulate; /* mini-batches of an update; 0: as 1. Not part of the
+                        plan */
     long frames_per_worker, frames_total, steps; /* size of a block: one of them
                                                     is set */
     bm_series sizes; /* of blocks, which change at these epochs; n = 0: they do
@@ -114,8 +114,8 @@ size_t bm_plan_units(const bm_plan *p, int64_t block, int worker,
                      const size_t **units);
 
 /* The mean by the largest number of frames of the shares of a block: the
- * fraction of the time that those with shares are busy at equal speed. 1 if all shares
- * are equal, small if units are large compared with a share. */
+ * fraction of the time that those with shares are busy at equal speed. 1 if all
+ * shares are equal, small if units are large compared with a share. */
 double bm_plan_balance(const bm_plan *p, int64_t block);
 
 /*

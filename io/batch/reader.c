@@ -297,7 +297,8 @@ static bm_status start_thread(bm_reader *r, bm_position from)
 
 /* ---- the caller's side ------------------------------------------------- */
 
-/* Their number follows from their size and workers, not from the order of an epoch. */
+/* Their number follows from their size and workers, not from the order of an
+ * epoch. */
 static bm_status count_blocks(bm_reader *r)
 {
     bm_series changes = bm_plan_changes(&r->set.plan);

@@ -50,8 +50,8 @@ void bm_reader_close(bm_reader *r);
 /* Moves to a block. Blocks that are not in sequence, over the end of an epoch,
  * restart the thread there. *steps: the mini-batches in the longest share of
  * all N workers; 0 if the epoch has no such block. Fails with the failure of
- * the thread: as bm_dataset_read and bm_sound_augment do; another call reads the block
- * again. */
+ * the thread: as bm_dataset_read and bm_sound_augment do; another call reads
+ * the block again. */
 BM_CHECKED bm_status bm_reader_block(bm_reader *r, bm_position at,
                                      int64_t *steps);
 

@@ -86,8 +86,8 @@ BM_CHECKED bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
 BM_CHECKED bm_status bm_import_refine(bm_importer *i,
                                       const bm_chain_settings *s, size_t dim);
 
-/* Collective. Passes all rows through the first pass of the chain; the sums are made
- * on rank 0, in the order of the rows. Fails as `read` does. */
+/* Collective. Passes all rows through the first pass of the chain; the sums are
+ * made on rank 0, in the order of the rows. Fails as `read` does. */
 BM_CHECKED bm_status bm_import_walk(bm_importer *i);
 
 /* Operations for bm_importer_ops. _complete passes all rows through the first

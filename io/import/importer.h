@@ -122,10 +122,10 @@ struct bm_importer {
 
 /* Collective, if the source has a comm: then all ranks must see the same files
  * by the same paths. Opens a source with the importer called `name`. config: may
- * be NULL, for defaults. Fails with BM_ERR_ARG for an unknown name, BM_ERR_CONFIG for a
- * setting, BM_ERR_FORMAT for the manifest or if no file can be read,
- * BM_ERR_MISSING if there is no manifest or more files are missing than may be;
- * the fault of one file is the problem of its item. Close with
+ * be NULL, for defaults. Fails with BM_ERR_ARG for an unknown name,
+ * BM_ERR_CONFIG for a setting, BM_ERR_FORMAT for the manifest or if no file can
+ * be read, BM_ERR_MISSING if there is no manifest or more files are missing
+ * than may be; the fault of one file is the problem of its item. Close with
  * bm_importer_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_importer_open(bm_importer **out, const char *name,
                                       const bm_config *config,

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece without its frames and samples, which follow. All ranks run one program. */
+/* A piece without its frames and samples, which follow. All ranks run one
+ * program. */
 typedef struct letter {
     int64_t row, status, frames, dim, n_read, samples;
     char kind[80], remark[80], text[1000];

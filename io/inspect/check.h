@@ -35,8 +35,8 @@ typedef void bm_check_watch(uint64_t done, uint64_t bytes);
  * frames, labels, problems, kinds (their numbers), list (kind and text).
  *
  * limit: the number of problems to write of each kind; 0: all. `watch` may be NULL.
- * *problems: the number of problems. Problems are no failure; it fails with BM_ERR_MISSING if
- * the directory has no shards, and as bm_child_run does.
+ * *problems: the number of problems. Problems are no failure; it fails with
+ * BM_ERR_MISSING if the directory has no shards, and as bm_child_run does.
  */
 BM_CHECKED bm_status bm_check_directory(const char *directory, int stride,
                                         size_t limit, FILE *out, bool json,

@@ -1,5 +1,5 @@
-/* check_parts.h - internal to io/inspect/check*.c: what the child that reads a shard
- * sends to its parent, line by line. */
+/* check_parts.h - internal to io/inspect/check*.c: what the child that reads a
+ * shard sends to its parent, line by line. */
 #ifndef BM_IO_INSPECT_CHECK_PARTS_H
 #define BM_IO_INSPECT_CHECK_PARTS_H
 

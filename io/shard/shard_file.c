@@ -312,7 +312,8 @@ done:
     free(tables.offset);
 }
 
-/* The samples, where they are, their moments, checksums, and the digest of these. */
+/* The samples, where they are, their moments, checksums, and the digest of
+ * these. */
 static void put_samples(target *t, const bm_shard_contents *c)
 {
     char digest[BM_DIGEST_LENGTH + 1];

@@ -142,7 +142,8 @@ static bm_status read_sample_rate(bm_shard *s)
     return BM_OK;
 }
 
-/* Checks the type and the number of the moments of recordings, if there are some. */
+/* Checks the type and the number of the moments of recordings, if there are
+ * some. */
 static bm_status read_moments(bm_shard *s)
 {
     bm_sample_tables *t = &s->samples;

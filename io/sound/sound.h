@@ -41,9 +41,9 @@ BM_CHECKED bm_status bm_sound_probe(bm_sound *s, const char *path,
                                     bm_problem *problem);
 
 /* Reads samples round(rate * start) to round(rate * (start + duration)), the
- * last excluded. At the end of the file 10 ms of them may be missing, since programs
- * round durations, and up to 0.5 s with s->overrun.
- * channel: from 1; 0: that of the excerpt, or the mean of all. */
+ * last excluded. At the end of the file 10 ms of them may be missing, since
+ * programs round durations, and up to 0.5 s with s->overrun. channel: from 1;
+ * 0: that of the excerpt, or the mean of all. */
 BM_CHECKED bm_status bm_sound_read(bm_sound *s, const char *path, long channel,
                                    bm_excerpt part, bm_problem *problem);
 

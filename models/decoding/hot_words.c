@@ -1,8 +1,8 @@
 /*
  * hot_words.c - the automaton. A state is the longest end of the labels so far that
- * begins a phrase at the beginning of a word. It is worth the part of the boost that
- * its labels have earned; the boosts of all phrases that end in it are added for good
- * where the word ends.
+ * begins a phrase at the beginning of a word. It is worth the part of the boost
+ * that its labels have earned; the boosts of all phrases that end in it are
+ * added for good where the word ends.
  */
 #include "models/decoding/hot_words.h"
 

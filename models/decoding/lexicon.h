@@ -62,8 +62,8 @@ BM_CHECKED bm_status bm_lexicon_list_add(bm_lexicon_list *list,
                                          const int32_t *labels, size_t n);
 void bm_lexicon_list_free(bm_lexicon_list *list);
 
-/* Makes a lexicon of a list of one or more, and takes its texts. Entries without labels and
- * repeated ones are ignored. Fails with BM_ERR_MEMORY. */
+/* Makes a lexicon of a list of one or more, and takes its texts. Entries
+ * without labels and repeated ones are ignored. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_lexicon_build(bm_lexicon **out, bm_lexicon_list *list);
 
 /* The child with this label, or 0. */

@@ -2,9 +2,10 @@
  * lm.c - questions to a language model, and its compact file.
  *
  * One walk from the word back through the words before it finds both the longest
- * n-gram, whose p counts, and the back-off weights of the new state, which are those
- * of the nodes on the way. A file is checked before it is used: sizes, offsets of
- * texts and a checksum. Numbers of nodes are limited where they are used.
+ * n-gram, whose p counts, and the back-off weights of the new state, which are
+ * those of the nodes on the way. A file is checked before it is used: sizes,
+ * offsets of texts and a checksum. Numbers of nodes are limited where they are
+ * used.
  */
 #include "models/decoding/lm.h"
 

@@ -82,7 +82,8 @@ static size_t weights_of(const char *path, size_t features, size_t classes)
 
 /* Of the image networks, each with batch normalisation: a convolution; a block of
  * ResNet with its two, and one that doubles the channels; and an inception module
- * of GoogLeNet's table: 1x1; 3x3 and its reduction; 5x5 and its; behind the pool. */
+ * of GoogLeNet's table: 1x1; 3x3 and its reduction; 5x5 and its; behind the
+ * pool. */
 #define STEP(in, w, h, n) (CONV(in, w, h, n) + NORM(n))
 #define BLOCK(n)          (2 * STEP(n, 3, 3, n))
 #define TWICE(n)                                                               \

@@ -446,8 +446,8 @@ static void test_reset_clears_nan_and_infinity(void **state)
     stop(&f);
 }
 
-/* A step of momentum SGD, AdamW or RMSProp with factor 3 of some weights is that with
- * three times the rate; frozen ones have no part in the norm. */
+/* A step of momentum SGD, AdamW or RMSProp with factor 3 of some weights is
+ * that with three times the rate; frozen ones have no part in the norm. */
 static void check_paces(const bm_sgd_settings *set)
 {
     static const bm_pace paces[] = {{10, 20, 3}, {50, 25, 0}};

@@ -17,8 +17,9 @@
  * A conversion is queued only when the form that is asked for is not current.
  * x and y are vectors from bm_alloc, or parts of them: anything else is an
  * assertion. An idle vector (bm_alloc_idle) has no bf16 form, and its address is
- * not that of its memory, which may change. No operation touches a caller's vector in another way. What an
- * operation keeps for its backward pass is its own and has no forms.
+ * not that of its memory, which may change. No operation touches a caller's
+ * vector in another way. What an operation keeps for its backward pass is its
+ * own and has no forms.
  *
  * These functions return NULL only if there is no memory for a twin; the
  * backend has failed then.

@@ -7,7 +7,8 @@
 #include "io/import/manifest/manifest.h"
 
 /* Warns if texts have characters of Hebrew, Arabic or another script from right
- * to left (classes R and AL of Unicode's bidirectional algorithm), and counts them. */
+ * to left (classes R and AL of Unicode's bidirectional algorithm), and counts
+ * them. */
 void bm_warn_of_right_to_left(const bm_manifest *m);
 
 #endif

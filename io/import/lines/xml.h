@@ -12,7 +12,8 @@
 #include <stddef.h>
 
 /* *out <- the document of these bytes; xmlFreeDoc, also after a failure. `path` is
- * for messages. Fails with BM_ERR_FORMAT, with line and column, or BM_ERR_MEMORY. */
+ * for messages. Fails with BM_ERR_FORMAT, with line and column, or
+ * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_xml_parse(xmlDoc **out, const char *path,
                                   const char *bytes, size_t size);
 

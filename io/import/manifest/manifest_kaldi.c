@@ -8,8 +8,8 @@
  *     text      sequence words
  *     utt2spk   sequence speaker
  *
- * Each may be compressed, wav.scp.gz. Rows are those of segments or else of wav.scp, or those of feats.scp, in the
- * order of the file.
+ * Each may be compressed, wav.scp.gz. Rows are those of segments or else of
+ * wav.scp, or those of feats.scp, in the order of the file.
  */
 #include "io/import/manifest/manifest_parts.h"
 

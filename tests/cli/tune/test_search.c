@@ -200,8 +200,8 @@ static void test_a_trial_apart_is_left_out_of_the_model(void **_)
     assert_true(mean[0] == mean[1]);
 }
 
-/* Like errors of speech against the learning rate: least at 0.27, and all fall by as
- * much from rung to rung. */
+/* Like errors of speech against the learning rate: least at 0.27, and all fall
+ * by as much from rung to rung. */
 static double like_speech(double x, int rung)
 {
     static const double fall[] = {0, 0.56, 0.69};

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- settings and sequences --------------------------------------------------- */
+/* ---- settings and sequences
+ * --------------------------------------------------- */
 
 static bm_augment_settings settings_of(const char *const *set, size_t n)
 {
@@ -70,7 +71,8 @@ static float *some(size_t n)
     return x;
 }
 
-/* ---- tables ------------------------------------------------------------------- */
+/* ---- tables
+ * ------------------------------------------------------------------- */
 
 static void test_speeds_are_a_list_or_a_range(void **_)
 {
@@ -187,7 +189,8 @@ static void test_layouts_are_those_of_features(void **_)
     }
 }
 
-/* ---- masks -------------------------------------------------------------------- */
+/* ---- masks
+ * -------------------------------------------------------------------- */
 
 /* Number k of a stream of a sequence, by the definitions of core/rng.h. */
 typedef struct stream {
@@ -321,7 +324,8 @@ static void test_widths_of_masks_are_uniform(void **_)
     assert_true(chi < 18.5);
 }
 
-/* ---- time --------------------------------------------------------------------- */
+/* ---- time
+ * --------------------------------------------------------------------- */
 
 /* Frame t of a ramp is t in feature 0 and -t in feature 1. */
 static float *ramp(size_t T)
@@ -513,7 +517,8 @@ static void test_targets_of_frames_move_with_the_frames(void **_)
     free(x);
 }
 
-/* ---- images ------------------------------------------------------------------- */
+/* ---- images
+ * ------------------------------------------------------------------- */
 
 enum { STRIPS = 7, ROWS = 9 };
 
@@ -754,7 +759,8 @@ static void test_strokes_stay_within_their_bands(void **_)
     }
 }
 
-/* ---- values ------------------------------------------------------------------- */
+/* ---- values
+ * ------------------------------------------------------------------- */
 
 static void test_gaussian_numbers_have_their_moments(void **_)
 {
@@ -901,7 +907,8 @@ static void test_pixels_stay_between_background_and_ink(void **_)
     free(x);
 }
 
-/* ---- all ------------------------------------------------------------------------ */
+/* ---- all
+ * ------------------------------------------------------------------------ */
 
 static void test_a_share_of_the_sequences_is_changed(void **_)
 {
