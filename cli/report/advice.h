@@ -34,6 +34,7 @@ typedef struct bm_regime {
     double epoch_frames;     /* likewise */
     double batch_frames;     /* of a mini-batch */
     bool batch_in_sequences; /* batch.sequences gives its size */
+    bool batch_statistics;   /* the network has batchnorm */
     double sequence_frames;  /* mean length; 0: unknown */
     bm_block_by block_by;
     double balance; /* fraction of time that workers are busy, if they are

@@ -1,6 +1,7 @@
 #include "cli/report/regime.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The mean frames of a mini-batch. With batch.frames, a limit, it is the mean
  * over the first block. */
@@ -90,6 +91,7 @@ bm_status bm_regime_of(const bm_settings *s, const bm_dataset *data,
         .epoch_frames = (double)data->frames,
         .batch_frames = batch,
         .batch_in_sequences = s->plan.sequences > 0,
+        .batch_statistics = strstr(s->model.net, "batchnorm") != NULL,
         .sequence_frames = (double)data->frames / fmax((double)data->n, 1),
         .block_by = s->block.frames_total.value[0] > 0 ? BM_BLOCK_BY_TOTAL
                     : s->block.steps.value[0] > 0      ? BM_BLOCK_BY_STEPS

@@ -303,6 +303,21 @@ static void test_a_warm_up_within_a_block_warns(void **_)
 }
 
 /* A share has 15 mini-batches. */
+static void test_statistics_of_single_sequences_warn(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.batch_statistics = true;
+    assert_int_equal(warnings_of(&s).n, 0); /* no lengths are known */
+    s.sequence_frames = 5000;
+    assert_int_equal(warnings_of(&s).n, 0); /* 1.6 sequences */
+    s.sequence_frames = 6000;
+    assert_warns(&s, "in mini-batches of one sequence batchnorm");
+    s.batch_statistics = false;
+    assert_int_equal(warnings_of(&s).n, 0);
+}
+
 static void test_more_accumulated_than_a_share_has_warns(void **_)
 {
     bm_regime s = sensible();
@@ -551,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_too_few_steps_for_local_momentum_warn),
         cmocka_unit_test(test_a_warm_up_as_long_as_training_warns),
         cmocka_unit_test(test_a_warm_up_within_a_block_warns),
+        cmocka_unit_test(test_statistics_of_single_sequences_warn),
         cmocka_unit_test(test_more_accumulated_than_a_share_has_warns),
         cmocka_unit_test(test_sequences_without_a_text_warn),
         cmocka_unit_test(test_diloco_without_adam_warns),
