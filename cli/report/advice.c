@@ -353,10 +353,10 @@ static void advise_on_statistics(listener *l, const bm_regime *s)
 {
     if (s->batch_statistics && s->batch_frames < 1.5 * s->sequence_frames)
         warn(l, RULE_STATISTICS,
-             "in mini-batches of one sequence batchnorm learns with the mean "
+             "mini-batches have one sequence: batchnorm learns with the mean "
              "and variance of that sequence, and is evaluated with those of "
-             "all, which costs up to 15 %% more errors; take layernorm in its "
-             "place, or larger mini-batches");
+             "all, which made up to 15 %% more errors in experiments/scaleup; "
+             "take layernorm in its place, or larger mini-batches");
 }
 
 static void advise_on_labels(listener *l, const bm_regime *s)

@@ -1,18 +1,18 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # the variables are for those who read this file
 # Sets config, train, dev and test of the corpus $corpus, and budget, the epochs of a
 # search: about four times those of a run; and `also`, settings of all methods.
-# $corpus is strings and its variants, as strings-120000; lectaurep and lectaurep-plain, an4, so762; or
-# made speech, as digits-10h. Different amounts of the same corpus have one test set.
+# $corpus is strings and its variants, as strings-120000; lectaurep, or lectaurep-NAME with
+# the network of experiments/lectaurep/NAME.ini; an4; so762; or made speech, as digits-10h.
+# Different amounts of the same corpus have one test set.
 also=
 case $corpus in
     strings*)
         config=experiments/strings/config.ini budget=24
         train=data/strings/train${corpus#strings} dev=data/strings/dev test=data/strings/test
         ;;
-    lectaurep*) # lectaurep-plain: another network
-        config=config.ini budget=32
-        [ "$corpus" = lectaurep ] || config=${corpus#lectaurep-}.ini
-        config=experiments/lectaurep/$config
+    lectaurep | lectaurep-*)
+        config=experiments/lectaurep/config.ini budget=32
+        [ "$corpus" = lectaurep ] || config=experiments/lectaurep/${corpus#lectaurep-}.ini
         train=data/lectaurep/shards/train dev=data/lectaurep/shards/dev
         test=data/lectaurep/shards/test
         ;;

@@ -85,7 +85,7 @@ static void blank_out(char *id)
             *id = '_';
 }
 
-/* ---- lines ---------------------------------------------------------------- */
+/* ---- places --------------------------------------------------------------- */
 
 static bm_status add_place(bm_page *p, xmlNode *node)
 {
@@ -112,6 +112,8 @@ static int compare(const void *a, const void *b)
         return x->region < y->region ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
+
+/* ---- texts ---------------------------------------------------------------- */
 
 /* Ends of lines, tabs and blanks to single blanks, none at the ends. */
 static void trim(char *text)
@@ -178,6 +180,8 @@ static xmlChar *alto_text(const xmlNode *line)
     xmlBufferFree(all);
     return text;
 }
+
+/* ---- lines ---------------------------------------------------------------- */
 
 static bm_status give(bm_page *p, const xmlNode *node, const char *shape)
 {

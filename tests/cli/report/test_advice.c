@@ -313,7 +313,7 @@ static void test_statistics_of_single_sequences_warn(void **_)
     s.sequence_frames = 5000;
     assert_int_equal(warnings_of(&s).n, 0); /* 1.6 sequences */
     s.sequence_frames = 6000;
-    assert_warns(&s, "in mini-batches of one sequence batchnorm");
+    assert_warns(&s, "mini-batches have one sequence: batchnorm");
     s.batch_statistics = false;
     assert_int_equal(warnings_of(&s).n, 0);
 }
