@@ -321,6 +321,7 @@ static const struct {
     {"conv1d", "splice and linear, or conv:CHANNELS,TIMExHEIGHT"},
     {"conv2d", "conv"},
     {"depthwiseconv separableconv", "depthwise"},
+    {"instancenorm1d instancenorm2d", "instancenorm"},
     {"ln layernorm", "layernorm"},
     {"leakyrelu lrelu", "leaky_relu"},
     {"lstmp", "lstm:CELLS,project:SIZE"},

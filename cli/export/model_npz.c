@@ -25,6 +25,8 @@ static const char *name_of(const bm_layer *l, const char *name)
         {&bm_layer_batchnorm, "var", "running_var"},
         {&bm_layer_layernorm, "gamma", "weight"},
         {&bm_layer_layernorm, "beta", "bias"},
+        {&bm_layer_instancenorm, "gamma", "weight"},
+        {&bm_layer_instancenorm, "beta", "bias"},
     };
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)

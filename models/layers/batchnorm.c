@@ -1,26 +1,20 @@
 /*
  * batchnorm.c - batch normalisation (Ioffe and Szegedy 2015), see
- * bm_norm_forward. Channels are those of columns of pixels; in a flat frame
- * each feature is a channel.
+ * bm_norm_forward and channel_norm.h.
  *
  * Running mean and variance are statistics of the model: every step decrements
  * them by (mean - batch's mean) / 10.
  */
-#include "models/layers/layer.h"
+#include "models/layers/channel_norm.h"
 
 static const float step = 0.1f; /* of the running statistics */
 
 static bm_status plan(bm_layer *l)
 {
-    size_t C = l->channels_in > 0 ? l->channels_in : l->n_in;
+    size_t C = 0;
 
-    if (l->args[0] != '\0')
-        return bm_layer_fail(l, "batchnorm takes no arguments");
-    l->n_out = l->n_in;
-    l->channels = l->channels_in;
-    l->weights[0] =
-        (bm_weight){.name = "gamma", .rank = 1, .dim = {C, 1, 1, 1}};
-    l->weights[1] = (bm_weight){.name = "beta", .rank = 1, .dim = {C, 1, 1, 1}};
+    BM_TRY(bm_channel_norm_plan(l));
+    C = bm_channel_norm_channels(l);
     l->weights[2] = (bm_weight){
         .name = "mean", .rank = 1, .dim = {C, 1, 1, 1}, .statistic = true};
     l->weights[3] = (bm_weight){.name = "var",
@@ -32,45 +26,9 @@ static bm_status plan(bm_layer *l)
     return BM_OK;
 }
 
-static size_t channels(const bm_layer *l)
-{
-    return l->weights[0].dim[0];
-}
-
-static void init(const bm_layer *l, float *w, bm_rng *rng)
-{
-    (void)rng;
-    for (size_t c = 0; c < channels(l); c++) {
-        w[c] = 1;
-        w[channels(l) + c] = 0;
-    }
-}
-
-/* A function and windows, in this order. No windows of a flat frame: pool sees
- * it as a column of one channel, batchnorm as n_in channels. */
-static bool fuse(bm_layer *l, const bm_epilogue *e)
-{
-    bm_epilogue *after = &l->after;
-
-    if (after->pools || (e->pools && l->channels == 0) ||
-        (!e->pools && after->f != BM_IDENTITY))
-        return false;
-    *after =
-        (bm_epilogue){e->pools ? after->f : e->f, e->pools, e->time, e->rows};
-    return true;
-}
-
 static bm_norm view(const bm_layer *l)
 {
-    size_t C = channels(l);
-    bm_norm n = {l->n_in / C, C,          l->w,         l->w + C,    l->s,
-                 l->s + C,    l->after.f, {1, 1, 0, 0}, {1, 1, 0, 0}};
-
-    if (l->after.pools) {
-        n.time = l->after.time;
-        n.rows = l->after.rows;
-    }
-    return n;
+    return bm_channel_norm_view(l, l->s, l->s + bm_channel_norm_channels(l));
 }
 
 static size_t kept(const bm_layer *l, const bm_pass *p)
@@ -90,7 +48,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
                      bm_tensor dy, bm_tensor dx)
 {
     bm_norm n = view(l);
-    size_t C = channels(l);
+    size_t C = n.channels;
 
     bm_norm_backward(l->be, &n, p->in, p->out, x.data, y.data, dy.data, l->kept,
                      dx.data, l->g, l->g + C, l->gs, l->gs + C);
@@ -102,9 +60,9 @@ const bm_layer_ops bm_layer_batchnorm = {
     .help = "batchnorm  each channel to mean 0 and variance 1, times gamma, "
             "plus beta",
     .plan = plan,
-    .init = init,
+    .init = bm_channel_norm_init,
     .kept = kept,
-    .fuse = fuse,
+    .fuse = bm_channel_norm_fuse,
     .forward = forward,
     .backward = backward,
 };

@@ -34,6 +34,7 @@
     X(pool)                                                                    \
     X(batchnorm)                                                               \
     X(layernorm)                                                               \
+    X(instancenorm)                                                            \
     X(relu)                                                                    \
     X(leaky_relu)                                                              \
     X(tanh)                                                                    \

@@ -145,6 +145,26 @@ static sequence batchnorm(const bm_layer *l, const sequence *x)
     return y;
 }
 
+/* Mean and variance of all rows and frames of a channel. */
+static sequence instancenorm(const bm_layer *l, const sequence *x)
+{
+    size_t C = l->channels_in > 0 ? l->channels_in : x->D, all = x->n * x->D;
+    sequence y = make(x->n, x->D);
+
+    for (size_t c = 0; c < C; c++) {
+        double m = 0, v = 0, n = (double)(all / C);
+
+        for (size_t i = c; i < all; i += C)
+            m += x->x[i] / n;
+        for (size_t i = c; i < all; i += C)
+            v += pow(x->x[i] - m, 2) / n;
+        for (size_t i = c; i < all; i += C)
+            y.x[i] = weight(l, "gamma", c) * (x->x[i] - m) / sqrt(v + 1e-5) +
+                     weight(l, "beta", c);
+    }
+    return y;
+}
+
 /* ---- windows ------------------------------------------------------------- */
 
 /* The windows over n places, of time (0) or of rows (1). */
@@ -503,6 +523,7 @@ static const struct {
     {"pool", pool},
     {"batchnorm", batchnorm},
     {"layernorm", layernorm},
+    {"instancenorm", instancenorm},
     {"relu", apply},
     {"leaky_relu", apply},
     {"tanh", apply},
@@ -542,6 +563,8 @@ static const struct {
     {"conv:3,1x1 layernorm", 4, 12},
     {"batchnorm", 6, 6},
     {"conv:3,1x1 batchnorm relu", 4, 12},
+    {"instancenorm", 6, 6},
+    {"conv:3,1x1 instancenorm relu pool:2x2", 4, 6},
     {"conv:3,3x3", 5, 15},
     {"conv:2,3x2 conv:3,2x3,stride:2x1", 5, 15},
     {"conv:2,4x3,dilation:2x1", 5, 10},

@@ -68,6 +68,8 @@ static void test_fused_layers_match_differences(void **state)
     check_layer("batchnorm tanh", 5, 2);
     check_layer("batchnorm pool:3x1", 4, 1);
     check_layer("batchnorm sigmoid pool:2x2", 5, 2);
+    check_layer("instancenorm tanh", 5, 0);
+    check_layer("instancenorm sigmoid pool:2x2", 5, 2);
 }
 
 static void test_gradients_match_differences(void **state)
@@ -93,6 +95,7 @@ static void test_gradients_match_differences(void **state)
         "pool:all,mean",
         "batchnorm",
         "layernorm",
+        "instancenorm",
         "leaky_relu",
         "swish",
         "gelu",
@@ -141,11 +144,18 @@ static float *everything(const char *net, size_t threads,
     return all;
 }
 
-static const char *const image_nets[] = {
-    "conv:19,3x5", "conv:33,4x3,stride:3x2",        "conv:18,3x3,dilation:2x2",
-    "pool:2x2",    "pool:3x3,mean,stride:2x1",      "pool:3x3,stride:2x1",
-    "batchnorm",   "batchnorm leaky_relu pool:2x2", "layernorm",
-    "depthwise:5", "depthwise:4,stride:3"};
+static const char *const image_nets[] = {"conv:19,3x5",
+                                         "conv:33,4x3,stride:3x2",
+                                         "conv:18,3x3,dilation:2x2",
+                                         "pool:2x2",
+                                         "pool:3x3,mean,stride:2x1",
+                                         "pool:3x3,stride:2x1",
+                                         "batchnorm",
+                                         "batchnorm leaky_relu pool:2x2",
+                                         "layernorm",
+                                         "instancenorm sigmoid pool:2x2",
+                                         "depthwise:5",
+                                         "depthwise:4,stride:3"};
 
 static void check_threads(const char *net)
 {
@@ -486,6 +496,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"layernorm:3 linear", "ctc",
          "word 1 'layernorm:3': layernorm takes no arguments"},
         {"leaky_relu:3 linear", "ctc", "leaky_relu takes no arguments"},
+        {"instancenorm:3 linear", "ctc",
+         "word 1 'instancenorm:3': instancenorm takes no arguments"},
         {"swish:3 linear", "ctc", "swish takes no arguments"},
         {"gelu:3 linear", "ctc", "gelu takes no arguments"},
         {"linear:4 glu:3 linear", "ctc", "word 2 'glu:3': glu takes no arg"},

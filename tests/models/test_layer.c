@@ -62,6 +62,7 @@ static void test_gradients_match_differences(void **state)
                                        "subsample:2",
                                        "subsample:3",
                                        "layernorm",
+                                       "instancenorm",
                                        "splice:0",
                                        "splice:-1..1",
                                        "splice:-4,-2,0,3",

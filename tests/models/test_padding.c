@@ -37,6 +37,7 @@ static const struct {
     {"splice:-1..1 linear:6 sigmoid splice:-2,3 linear", "cross_entropy",
      false},
     {"linear:16 layernorm tanh blstm:5 linear", "ctc", false},
+    {"conv:4,3x3 instancenorm relu pool:2x2 blstm:5 linear", "ctc", false},
     {"linear:8 swish glu gelu depthwise:4 scale:0.5 depthwise:3,stride:2 "
      "linear",
      "ctc", false},
