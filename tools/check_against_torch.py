@@ -7,7 +7,7 @@
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss
 for comparison with bmuf eval. Needs torch, numpy and h5py. Supports networks of
-linear, conv, layernorm, relu, tanh, sigmoid, swish, gelu, glu, scale,
+linear, conv, layernorm, instancenorm, relu, tanh, sigmoid, swish, gelu, glu, scale,
 depthwise, attention, lstm, blstm, gru, bgru, dropout, stack, subsample and splice.
 """
 import glob
@@ -117,7 +117,7 @@ def layer(x, word, w):
     kind, _, size = word.partition(":")
     if kind == "conv":
         return convolution(x, size, w)
-    if kind not in ("layernorm", "relu", "tanh", "sigmoid", "swish", "gelu", "glu", "scale",
+    if kind not in ("layernorm", "instancenorm", "relu", "tanh", "sigmoid", "swish", "gelu", "glu", "scale",
                     "dropout"):
         x = x.flatten(1)
     if kind in ("lstm", "blstm", "gru", "bgru"):
@@ -128,6 +128,10 @@ def layer(x, word, w):
         shape = x.shape[1:]
         return torch.nn.functional.layer_norm(
             x, shape, w("gamma").view(shape), w("beta").view(shape))
+    if kind == "instancenorm":
+        flat = x.reshape(-1, x.shape[-1]).T.unsqueeze(0)  # [1, channels, places]
+        y = torch.nn.functional.instance_norm(flat, weight=w("gamma"), bias=w("beta"))
+        return y.squeeze(0).T.reshape(x.shape)
     if kind in ("relu", "tanh", "sigmoid"):
         return getattr(torch, kind)(x)
     if kind == "swish":

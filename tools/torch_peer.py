@@ -308,6 +308,10 @@ class Builder:
             return self.convolution(args) if name == "conv" else self.pool(args)
         if name == "batchnorm":
             return [nn.BatchNorm2d(self.channels) if columns else Frames(nn.BatchNorm1d(self.n))]
+        if name == "instancenorm":
+            if columns:
+                return [nn.InstanceNorm2d(self.channels, affine=True)]
+            return [Frames(nn.InstanceNorm1d(self.n, affine=True))]
         if name in FUNCTIONS:
             return [FUNCTIONS[name]()]
         if name == "scale":

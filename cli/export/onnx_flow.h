@@ -41,7 +41,8 @@ typedef void bm_onnx_writer(bm_flow *f, const bm_layer *l);
 
 bm_onnx_writer bm_onnx_write_conv, bm_onnx_write_depthwise, bm_onnx_write_pool,
     bm_onnx_write_stack, bm_onnx_write_splice, bm_onnx_write_subsample;
-bm_onnx_writer bm_onnx_write_batchnorm, bm_onnx_write_layernorm;
+bm_onnx_writer bm_onnx_write_batchnorm, bm_onnx_write_layernorm,
+    bm_onnx_write_instancenorm;
 bm_onnx_writer bm_onnx_write_attention, bm_onnx_write_recurrent;
 
 /* ---- operators ----------------------------------------------------------- */

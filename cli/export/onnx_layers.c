@@ -152,6 +152,7 @@ static const struct {
     {&bm_layer_pool, bm_onnx_write_pool},
     {&bm_layer_batchnorm, bm_onnx_write_batchnorm},
     {&bm_layer_layernorm, bm_onnx_write_layernorm},
+    {&bm_layer_instancenorm, bm_onnx_write_instancenorm},
     {&bm_layer_relu, write_relu},
     {&bm_layer_leaky_relu, write_leaky_relu},
     {&bm_layer_tanh, write_tanh},
