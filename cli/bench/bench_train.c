@@ -29,9 +29,9 @@ typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
 static const char *const rows[] = {
-    "blstm 4x320", "blstm B=32", "blstm 3x128", "lstm 4x512",  "lstmp 4x512",
-    "bgru 4x320",  "gru 4x512",  "dnn 6x1024",  "tdnn 5x1280", "crnn",
-    "dilated",     "conformer",  "ctc alone",   NULL};
+    "blstm 4x320",  "blstm B=32", "blstm 3x128", "lstm 4x512",  "lstmp 4x512",
+    "bgru 4x320",   "gru 4x512",  "dnn 6x1024",  "tdnn 5x1280", "crnn",
+    "instancenorm", "dilated",    "conformer",   "ctc alone",   NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
@@ -58,6 +58,11 @@ static const workload workloads[] = {
      "conv:64,3x3 batchnorm leaky_relu conv:80,3x3 batchnorm leaky_relu "
      "blstm:256*3 linear",
      "ctc", 48, 104, 16, 600, 40},
+    {/* experiments/lectaurep/instancenorm.ini without dropout */
+     "conv:8,3x3 instancenorm leaky_relu pool:2x2 "
+     "conv:16,3x3 instancenorm leaky_relu pool:2x2 "
+     "conv:32,3x3 instancenorm leaky_relu pool:1x2 blstm:96 linear",
+     "ctc", 48, 96, 4, 400, 25},
     {"conv:32,3x3,stride:2x2 batchnorm gelu "
      "conv:64,3x3,dilation:2x2 batchnorm gelu dropout:0.1 "
      "conv:64,3x3,dilation:4x2 batchnorm gelu dropout:0.1 "
