@@ -50,13 +50,28 @@ static size_t out_width(const bm_norm *n)
     return bm_windows(n->rows, n->height) * n->channels;
 }
 
+/* Floats of a sequence's x, and of its y. */
+static size_t size_of_x(const bm_layer *l, const bm_pass *p)
+{
+    return round_up(p->in.T * l->n_in);
+}
+
+static size_t size_of_y(const bm_norm *n, const bm_pass *p)
+{
+    return round_up(p->out.T * out_width(n));
+}
+
+static size_t size_of_dw(const bm_norm *n)
+{
+    return round_up(4 * n->channels);
+}
+
 static size_t work(const bm_layer *l, const bm_pass *p)
 {
     bm_norm n = view(l);
-    size_t copies =
-        p->in.B == 1 ? 0 : 2 * (p->in.T * l->n_in + p->out.T * out_width(&n));
+    size_t copies = size_of_x(l, p) + size_of_y(&n, p);
 
-    return 4 * n.channels + copies;
+    return size_of_dw(&n) + (p->in.B == 1 ? 0 : 2 * copies);
 }
 
 static room room_of(const bm_layer *l, const bm_pass *p)
@@ -64,10 +79,10 @@ static room room_of(const bm_layer *l, const bm_pass *p)
     bm_norm n = view(l);
     room r = {.dw = l->work};
 
-    r.x = l->work + 4 * n.channels;
-    r.dx = r.x + p->in.T * l->n_in;
-    r.y = r.dx + p->in.T * l->n_in;
-    r.dy = r.y + p->out.T * out_width(&n);
+    r.x = r.dw + size_of_dw(&n);
+    r.dx = r.x + size_of_x(l, p);
+    r.y = r.dx + size_of_x(l, p);
+    r.dy = r.y + size_of_y(&n, p);
     return r;
 }
 

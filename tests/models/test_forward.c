@@ -148,11 +148,12 @@ static sequence batchnorm(const bm_layer *l, const sequence *x)
 /* Mean and variance of all rows and frames of a channel. */
 static sequence instancenorm(const bm_layer *l, const sequence *x)
 {
-    size_t C = l->channels_in > 0 ? l->channels_in : x->D, all = x->n * x->D;
+    size_t C = l->channels_in > 0 ? l->channels_in : x->D, rows = x->D / C;
+    size_t all = x->n * x->D;
     sequence y = make(x->n, x->D);
 
     for (size_t c = 0; c < C; c++) {
-        double m = 0, v = 0, n = (double)(all / C);
+        double m = 0, v = 0, n = (double)(x->n * rows);
 
         for (size_t i = c; i < all; i += C)
             m += x->x[i] / n;
