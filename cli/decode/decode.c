@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/team.h"
 #include "core/words.h"
+#include "io/import/command_output.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -31,6 +32,7 @@ typedef struct decoding {
     bm_inputs *inputs;
     bm_transcriber **transcribers; /* [threads]: of each thread, once it needs
                                       one; the first owns the weights */
+    bm_command_output *outputs;    /* [threads]: of the last command of each */
     long threads;
     pthread_mutex_t opening;
     piece *first; /* read ahead, until it is handed out */
@@ -129,36 +131,63 @@ static bm_status check_unit(const decoding *d, const bm_input *input)
         input->shown, d->format->name, unit, input->unit);
 }
 
+/* *path <- the file of an input, which a command may have to write. */
+static bm_status find_file(bm_command_output *output, const bm_input *input,
+                           const char **path)
+{
+    bm_problem problem = {0};
+
+    *path = input->path;
+    if (!input->command)
+        return BM_OK;
+    BM_TRY(bm_command_output_read(output, input->path, &problem));
+    if (bm_problem_is(&problem))
+        return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
+    *path = output->path;
+    return BM_OK;
+}
+
 static bm_status transcribe(decoding *d, size_t member, piece *p)
 {
     const bm_input *input = &p->input;
     bm_transcriber *t = NULL;
+    const char *path = NULL;
 
     BM_TRY(check_unit(d, input));
     BM_TRY(transcriber_of(d, member, &t));
     if (input->x != NULL)
         return bm_transcriber_frames(t, &input->frames, &p->transcript);
-    return bm_transcriber_file(t, input->path, &input->part, &p->transcript);
+    BM_TRY(find_file(&d->outputs[member], input, &path));
+    return bm_transcriber_file(t, path, &input->part, &p->transcript);
+}
+
+/* A message behind the "NAME: " that it may begin with. */
+static const char *behind_name(const char *message, const char *name)
+{
+    size_t n = strlen(name);
+    bool named = n > 0 && strncmp(message, name, n) == 0 &&
+                 strncmp(message + n, ": ", 2) == 0;
+
+    return named ? message + n + 2 : message;
 }
 
 /* Any failure is this input's alone: the others are decoded. */
 static void work(void *self, size_t member, void *piece_)
 {
+    decoding *d = self;
     piece *p = piece_;
     const char *message = p->input.fault;
-    size_t n = strlen(p->input.path);
 
     p->status = p->input.status;
     if (message == NULL) {
-        p->status = transcribe(self, member, p);
+        p->status = transcribe(d, member, p);
         if (p->status == BM_OK)
             return;
         message = bm_last_message();
     }
-    if (n > 0 && strncmp(message, p->input.path, n) == 0 &&
-        strncmp(message + n, ": ", 2) == 0)
-        message += n + 2;
-    p->fault = strdup(message);
+    if (p->input.command) /* its output has no name */
+        message = behind_name(message, d->outputs[member].path);
+    p->fault = strdup(behind_name(message, p->input.path));
 }
 
 /* ---- results ------------------------------------------------------------- */
@@ -372,8 +401,12 @@ static bm_status decode(const bm_arguments *a)
     BM_TRY(read_arguments(&d, a));
     d.alone = a->n_nouns == 2;
     d.transcribers = calloc((size_t)d.threads, sizeof(bm_transcriber *));
-    if (d.transcribers == NULL)
+    d.outputs = calloc((size_t)d.threads, sizeof *d.outputs);
+    if (d.transcribers == NULL || d.outputs == NULL) {
+        free((void *)d.transcribers);
+        free(d.outputs);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld threads", d.threads);
+    }
     pthread_mutex_init(&d.opening, NULL);
     BM_TRY_DONE(
         bm_transcriber_open(&d.transcribers[0], a->nouns[0], &d.settings));
@@ -381,14 +414,18 @@ static bm_status decode(const bm_arguments *a)
     if (d.files.folder != NULL)
         BM_TRY_DONE(bm_file_make_directory(d.files.folder));
     BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,
+                               bm_argument(a, "allow-pipes") != NULL,
                                d.transcribers[0]));
     status = decode_all(&d);
 done:
     free_piece(d.first);
     bm_out_files_close(&d.files);
     bm_inputs_close(d.inputs);
-    for (long i = d.threads; i-- > 0;)
+    for (long i = d.threads; i-- > 0;) {
+        bm_command_output_remove(&d.outputs[i]);
         bm_transcriber_close(d.transcribers[i]);
+    }
+    free(d.outputs);
     free((void *)d.transcribers);
     pthread_mutex_destroy(&d.opening);
     return status;
@@ -404,6 +441,9 @@ static const bm_flag flags[] = {
     {"force", NULL, "replace files in --out", 0, false},
     {"threads", "N", "inputs at a time; default: all cores", 0, false},
     {"channel", "N", "of recordings, from 1; default: the mean of all", 0,
+     false},
+    {"allow-pipes", NULL,
+     "run the commands that a list has in place of files ('sph2pipe .. |')", 0,
      false},
     BM_SEARCH_FLAGS,
     {0},

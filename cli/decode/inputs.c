@@ -21,6 +21,7 @@ typedef enum place { NOWHERE, A_FOLDER, A_LIST, A_MANIFEST, A_SET } place;
 struct bm_inputs {
     const char *const *names; /* [n] */
     size_t n, next_name;
+    bool pipes; /* lists may have commands */
     const bm_transcriber *t;
     bm_transcriber_about about;
     place place;
@@ -152,6 +153,20 @@ static size_t behind_id(const char *line)
     return id > 0 && gap > 0 ? id + gap : 0;
 }
 
+/* Is it a command that is to be run? */
+static bool is_command(const bm_inputs *s, const char *path)
+{
+    return s->pipes && bm_manifest_is_pipe(path);
+}
+
+/* The command of a line "ID COMMAND |"; NULL: it has none. */
+static const char *find_command(const bm_inputs *s, const char *line)
+{
+    size_t at = behind_id(line);
+
+    return at > 0 && is_command(s, line + at) ? line + at : NULL;
+}
+
 /* The path of a line "PATH" or "ID PATH" if it is there, as it is or else in the
  * folder of the list: in line or `out`. *id: there is one. NULL: no such file. */
 static const char *find_file(const bm_inputs *s, const char *line, bool *id,
@@ -179,9 +194,12 @@ static const char *find_file(const bm_inputs *s, const char *line, bool *id,
 static bm_status name_line(const bm_inputs *s, bm_input *out, char *line)
 {
     char resolved[PATH_MAX];
-    bool id = false;
-    const char *path = find_file(s, line, &id, resolved);
+    const char *path = find_command(s, line);
+    bool id = path != NULL;
 
+    out->command = id;
+    if (!out->command)
+        path = find_file(s, line, &id, resolved);
     if (path == NULL)
         path = line;
     else if (id)
@@ -217,6 +235,7 @@ static bm_status next_of_manifest(bm_inputs *s, bm_input *out, bool *there)
         return BM_OK;
     row = bm_manifest_at(s->manifest, s->next++);
     out->part = (bm_excerpt){row.start, row.duration, row.channel};
+    out->command = is_command(s, row.path);
     return name_input(out, row.id, row.path, row.speaker);
 }
 
@@ -304,7 +323,8 @@ static bm_status open_manifest(bm_inputs *s)
                       : s->about.kind == BM_FEATURE_FILES ? "feats"
                                                           : "audio";
 
-    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100, 0));
+    BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100,
+                            s->pipes ? BM_MANIFEST_PIPES : 0));
     enter(s, A_MANIFEST);
     return BM_OK;
 }
@@ -320,7 +340,8 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
     if (bm_manifest_is_pipe(path))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:1: a command, which is not run: %.100s; write its "
-                       "output to a file and list that",
+                       "output to a file and list that, or run the commands "
+                       "with --allow-pipes",
                        s->name, path);
     if (folder > 0 && path[0] != '/')
         return BM_FAIL(BM_ERR_FORMAT,
@@ -348,7 +369,8 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
             break;
         if (line[strspn(line, " \t")] == '\0')
             continue;
-        if (find_file(s, line, &id, path) != NULL)
+        if (find_command(s, line) != NULL ||
+            find_file(s, line, &id, path) != NULL)
             return BM_OK;
         if (first[0] == '\0' && bm_manifest_is_header(line)) {
             *table = true;
@@ -517,7 +539,7 @@ bm_status bm_inputs_next(bm_inputs *s, const atomic_bool *stop, bm_input *out,
 }
 
 bm_status bm_inputs_open(bm_inputs **out, const char *const *names, size_t n,
-                         const bm_transcriber *t)
+                         bool pipes, const bm_transcriber *t)
 {
     bm_inputs *s = calloc(1, sizeof *s);
 
@@ -525,6 +547,7 @@ bm_status bm_inputs_open(bm_inputs **out, const char *const *names, size_t n,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the inputs");
     s->names = names;
     s->n = n;
+    s->pipes = pipes;
     s->t = t;
     s->about = bm_transcriber_describe(t);
     s->stored = -1;

@@ -16,6 +16,7 @@ typedef struct bm_input {
                                   unknown */
     const char *shown;         /* what messages call it: path, "stdin" or id */
     const char *unit;          /* of positions: "s", "pixels", "frames" */
+    bool command;              /* path is a command, which writes the input */
     bm_excerpt part;
     char *fault;            /* why it cannot be read; NULL: it can be tried */
     bm_status status;       /* of the fault */
@@ -31,10 +32,12 @@ typedef struct bm_inputs bm_inputs;
 /* The unit of positions in files that t reads. */
 const char *bm_inputs_unit(const bm_transcriber *t);
 
-/* names [n]: arguments of the program, borrowed as t is; "-" is stdin. Fails
- * with BM_ERR_MEMORY. Close with bm_inputs_close; NULL is a no-op. */
+/* names [n]: arguments of the program, borrowed as t is; "-" is stdin. Lists and
+ * manifests may have commands in place of files if `pipes`. Fails with
+ * BM_ERR_MEMORY. Close with bm_inputs_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_inputs_open(bm_inputs **out, const char *const *names,
-                                    size_t n, const bm_transcriber *t);
+                                    size_t n, bool pipes,
+                                    const bm_transcriber *t);
 void bm_inputs_close(bm_inputs *s);
 
 /*

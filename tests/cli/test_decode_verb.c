@@ -145,6 +145,47 @@ static void test_a_data_directory_of_kaldi(void **_)
                  "there is no gone/r0.wav, and no kaldi/gone/r0.wav");
 }
 
+/* In the current directory, as Kaldi's programs run them; a command that fails is
+ * one input's fault. Without --allow-pipes none is run. */
+static void test_commands_of_lists_run_if_allowed(void **_)
+{
+    const char *whole = DECODE("test-0.wav", "test-1.wav");
+    const char *part = NULL;
+    outcome o;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("piped"), 0777), 0);
+    write_text("piped/wav.scp",
+               "r0 cat test-0.wav |\nr1 touch ran; cat test-1.wav |\n");
+    assert_fails(BMUF("decode", "half.safetensors", "piped"), 65,
+                 "let pack or decode run the commands with --allow-pipes");
+    assert_fails(BMUF("decode", "half.safetensors", "piped/wav.scp"), 65,
+                 "or run the commands with --allow-pipes");
+    write_text("mixed.scp", "r0 test-0.wav\nr1 touch ran; cat test-1.wav |\n");
+    assert_code(BMUF("decode", "half.safetensors", "mixed.scp"), 65);
+    assert_int_not_equal(access(in_folder("ran"), F_OK), 0);
+
+    assert_string_equal(DECODE("piped", "--allow-pipes"), whole);
+    assert_string_equal(DECODE("piped/wav.scp", "--allow-pipes"), whole);
+    assert_string_equal(DECODE("mixed.scp", "--allow-pipes"), whole);
+    assert_says(
+        line_of(DECODE("mixed.scp", "--allow-pipes", "--format", "trn"), 1),
+        " (r1)");
+    write_text("piped/segments", "s0 r1 0.1 0.3\ns1 r1 0.3 0.5\n");
+    part = DECODE("piped", "--allow-pipes", "--format", "ctm");
+    write_text("piped/wav.scp", "r1 test-1.wav\n");
+    assert_string_equal(DECODE("piped", "--format", "ctm"), part);
+
+    write_text("mixed.scp", "r0 cat test-0.wav |\nr1 exit 3 |\nr2 echo a |\n");
+    whole = DECODE("test-0.wav");
+    o = BMUF("decode", "half.safetensors", "mixed.scp", "--allow-pipes");
+    assert_int_equal(o.code, 65);
+    assert_says(o.out, whole);
+    assert_says(o.err, "exit 3 |: ");
+    assert_says(o.err, "echo a |: ");
+    assert_null(strstr(o.err, "/proc/"));
+}
+
 /* In byte order of their paths, with files in folders. */
 static void test_a_folder_is_all_its_recordings(void **_)
 {
@@ -986,6 +1027,7 @@ int main(void)
         cmocka_unit_test(test_all_ways_to_give_recordings_agree),
         cmocka_unit_test(test_tables_are_manifests),
         cmocka_unit_test(test_a_data_directory_of_kaldi),
+        cmocka_unit_test(test_commands_of_lists_run_if_allowed),
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),

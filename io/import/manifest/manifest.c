@@ -99,7 +99,8 @@ static void check_pipe(bm_manifest *m, size_t line, const char *path)
         bm_manifest_fault_once(
             m, line,
             "a command, which is not run: %.100s; write its output to a file "
-            "and list that, or let pack run the commands with --allow-pipes",
+            "and list that, or let pack or decode run the commands with "
+            "--allow-pipes",
             path);
 }
 

@@ -288,8 +288,8 @@ static void test_faults_of_a_data_directory_name_file_and_line(void **state)
         {"data/wav.scp", "rec a.wav\nu2 sph2pipe -f wav a.sph |\n",
          "data/wav.scp:2: a command, which is not run: sph2pipe -f wav a.sph "
          "|; "
-         "write its output to a file and list that, or let pack run the "
-         "commands with --allow-pipes",
+         "write its output to a file and list that, or let pack or "
+         "decode run the commands with --allow-pipes",
          BM_ERR_FORMAT},
         {"data/wav.scp", "rec a.wav\nrec b.wav\n",
          "data/wav.scp:2: duplicate key \"rec\", also on line 1",
