@@ -356,7 +356,7 @@ static void advise_on_statistics(listener *l, const bm_regime *s)
              "mini-batches have one sequence: batchnorm learns with the mean "
              "and variance of that sequence, and is evaluated with those of "
              "all, which made up to 15 %% more errors in experiments/scaleup; "
-             "take layernorm in its place, or larger mini-batches");
+             "take instancenorm in its place, or larger mini-batches");
 }
 
 static void advise_on_labels(listener *l, const bm_regime *s)
