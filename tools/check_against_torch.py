@@ -117,8 +117,8 @@ def layer(x, word, w):
     kind, _, size = word.partition(":")
     if kind == "conv":
         return convolution(x, size, w)
-    if kind not in ("layernorm", "instancenorm", "relu", "tanh", "sigmoid", "swish", "gelu", "glu", "scale",
-                    "dropout"):
+    if kind not in ("layernorm", "instancenorm", "relu", "tanh", "sigmoid", "swish", "gelu",
+                    "glu", "scale", "dropout"):
         x = x.flatten(1)
     if kind in ("lstm", "blstm", "gru", "bgru"):
         return recurrent(x, kind, w)

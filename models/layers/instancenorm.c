@@ -3,8 +3,8 @@
  * 2016): bm_norm_forward of each sequence alone, with its own mean and variance
  * in training and in evaluation.
  *
- * Sequences of a mini-batch lie between each other, [T, B, D], so that those of
- * several are copied to [T, 1, D] and back, one after the other.
+ * The frames of a mini-batch are interleaved, [T, B, D]. With several sequences
+ * each is copied to [T, 1, D] and back, one after the other.
  */
 #include "models/layers/channel_norm.h"
 
