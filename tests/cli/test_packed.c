@@ -499,8 +499,8 @@ static void test_a_file_that_is_no_manifest_is_told_in_one_line(void **_)
          "t.tsv: its first line, \"utt\\twav_path\\ttrans\", names no column "
          "that "
          "is known. Known are id, utt_id; audio, audio_filepath, wav, path, "
-         "file, file_name, filename, wav_filename; text, sentence, transcript, "
-         "transcription, label; speaker,",
+         "file, file_name, filename, wav_filename, audio_file; text, sentence, "
+         "transcript, transcription, label; speaker,",
          "Rename the columns"},
         {"k.gz", "k.gz: its gzip data are damaged or end early",
          "make or fetch it again"},

@@ -191,7 +191,7 @@ static bm_status refuse_line(const bm_manifest *m, const char *line)
     if (image && (line[0] == '<' || bm_ends_with(line, ".xml") ||
                   bm_is_image_name(line)))
         return refuse_lines_of_images(m, line);
-    if (kind == bm_kind_text && strpbrk(line, "\t,;") != NULL)
+    if (kind == bm_kind_text && strpbrk(line, "\t|;,") != NULL)
         return bm_manifest_refuse_header(m, line);
     if (image)
         return BM_FAIL(BM_ERR_FORMAT,

@@ -2,7 +2,8 @@
  * manifest_names.c - the names of fields that other programs give the columns of
  * tables and the keys of JSON lines: Common Voice (path, sentence, client_id),
  * DeepSpeech (wav_filename, transcript), NeMo (audio_filepath, offset), WeNet
- * (key, wav, txt), Hugging Face (file_name, transcription).
+ * (key, wav, txt), Hugging Face (file_name, transcription), Coqui (audio_file,
+ * speaker_name).
  */
 #include "io/import/manifest/manifest_parts.h"
 
@@ -39,6 +40,7 @@ const bm_manifest_name bm_manifest_names[BM_MANIFEST_NAMES] = {
     WEAK("file_name", path, NULL),
     WEAK("filename", path, NULL),
     WEAK("wav_filename", path, "audio"),
+    WEAK("audio_file", path, "audio"),
     NAME("text", text, NULL),
     NAME("txt", text, "wenet"),
     WEAK("sentence", text, NULL),
@@ -49,6 +51,7 @@ const bm_manifest_name bm_manifest_names[BM_MANIFEST_NAMES] = {
     WEAK("client_id", speaker, NULL),
     WEAK("spk", speaker, NULL),
     WEAK("speaker_id", speaker, NULL),
+    WEAK("speaker_name", speaker, NULL),
     NUMBER("start", start),
     NUMBER("offset", start),
     NUMBER("duration", duration),
@@ -65,7 +68,8 @@ int bm_manifest_find_name(const char *name)
 
 bm_status bm_manifest_refuse_header(const bm_manifest *m, const char *header)
 {
-    char known[400];
+    const char delimiter[] = {bm_manifest_delimiter(header), '\0'};
+    char known[440];
     size_t n = 0, before = offsetof(bm_manifest_fields, id);
 
     for (int k = 0; k < BM_MANIFEST_NAMES; k++) {
@@ -84,9 +88,10 @@ bm_status bm_manifest_refuse_header(const bm_manifest *m, const char *header)
     }
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: its first line, \"%.60s\", names no column that is "
-                   "known. Known are %s. Rename the columns, or write JSON "
-                   "lines",
-                   m->path, header, known);
+                   "known. Known are %s. Rename the columns, or add a header "
+                   "such as %s%stext",
+                   m->path, header, known, m->kind,
+                   delimiter[0] == '\t' ? "<TAB>" : delimiter);
 }
 
 static bool is_of_kind(const bm_manifest *m, const char *const spelled[],

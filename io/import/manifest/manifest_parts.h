@@ -60,7 +60,7 @@ typedef struct bm_manifest_name {
     bool weak;        /* it counts if no other name gives the field */
 } bm_manifest_name;
 
-enum { BM_MANIFEST_NAMES = 27 };
+enum { BM_MANIFEST_NAMES = 29 };
 extern const bm_manifest_name bm_manifest_names[BM_MANIFEST_NAMES];
 
 /* The columns of a table: which name each of them has; -1: none that counts. */
@@ -189,6 +189,9 @@ BM_CHECKED bm_status bm_manifest_json_begins(const bm_manifest *m,
                                              const char *second);
 BM_CHECKED bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line,
                                               char *text, size_t length);
+
+/* What separates the columns of a table with this header. */
+char bm_manifest_delimiter(const char *header);
 
 /* Is it the header of a table, by the names of its columns? */
 bool bm_manifest_is_header(const char *line);

@@ -16,12 +16,15 @@ enum { UNKNOWN = -1 };
 
 #define FIELD(name) offsetof(bm_manifest_fields, name)
 
-/* Tabs, or else semicolons or commas: which of them the header has. */
-static char delimiter_of(const char *header)
+/* The first of these that the header has. */
+char bm_manifest_delimiter(const char *header)
 {
-    if (strchr(header, '\t') != NULL)
-        return '\t';
-    return strchr(header, ';') != NULL ? ';' : ',';
+    static const char delimiters[] = "\t|;";
+
+    for (const char *d = delimiters; *d != '\0'; d++)
+        if (strchr(header, *d) != NULL)
+            return *d;
+    return ',';
 }
 
 /* Cuts the value at *at off, without its quotes, and ends it with '\0'. *at
@@ -30,7 +33,7 @@ static char *next_value(char **at, char delimiter)
 {
     char *from = *at, *to = from, *c = from;
 
-    if (delimiter != '\t' && *c == '"') {
+    if (strchr(",;", delimiter) != NULL && *c == '"') {
         for (c++; *c != '\0' && (*c != '"' || c[1] == '"'); c++) {
             c += *c == '"';
             *to++ = *c;
@@ -53,7 +56,7 @@ static char *next_value(char **at, char delimiter)
 /* Is the name of a file among the columns, or are there several with another? */
 bool bm_manifest_is_header(const char *line)
 {
-    char delimiter = delimiter_of(line), word[64];
+    char delimiter = bm_manifest_delimiter(line), word[64];
     bool several = strchr(line, delimiter) != NULL;
 
     for (const char *at = line; at != NULL;) {
@@ -114,7 +117,7 @@ static bm_status read_header(bm_manifest *m, size_t line, char *text)
     bool chosen[BM_MANIFEST_NAMES] = {false};
     char columns[600] = "";
 
-    t->delimiter = delimiter_of(text);
+    t->delimiter = bm_manifest_delimiter(text);
     while (text != NULL && t->n < BM_MOST_COLUMNS) {
         const char *column = next_value(&text, t->delimiter);
         int name = column != NULL ? bm_manifest_find_name(column) : UNKNOWN;

@@ -296,6 +296,8 @@ static void test_names_of_other_programs_are_known(void **state)
         {"ID\tAudio\tText\nu\ta.wav\tone\n", "u", "one", ""},
         {"id;path;sentence\nu;a.wav;\"one; two\"\n", "u", "one; two", ""},
         {"id,path,audio,text,label\nu,b.wav,a.wav,one,7\n", "u", "one", ""},
+        {"audio_file|text|speaker_name\na.wav|\"one\", two; \"three|ann\n", "a",
+         "\"one\", two; \"three", "ann"},
         {"{\"file_name\": \"a.wav\", \"transcription\": \"one\"}\n", "a", "one",
          ""},
         {"{\"ID\": \"u\", \"wav_filename\": \"a.wav\", \"client_id\": "
@@ -336,6 +338,15 @@ static void test_a_header_without_files_names_its_columns(void **state)
         {"image", "ID,Audio\na,b\n",
          "m.jsonl:1: no column names the image (image, path, file, file_name "
          "..); the columns are ID, Audio"},
+        {"audio", "wavs/a.wav|one, two\n",
+         "m.jsonl: its first line, \"wavs/a.wav|one, two\", names no column "
+         "that is known. Known are id, utt_id; audio, audio_filepath, wav, "
+         "path, "
+         "file, file_name, filename, wav_filename, audio_file; text, sentence, "
+         "transcript, transcription, label; speaker, client_id, spk, "
+         "speaker_id, speaker_name; start, offset; duration; end. Rename the "
+         "columns, or add a header such as audio|text"},
+        {"image", "a.png\tone\n", "or add a header such as image<TAB>text"},
         {"audio", "file,filename\na,b\n",
          "m.jsonl:1: both \"file\" and \"filename\"; give only one"},
     };
