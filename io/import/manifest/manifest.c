@@ -181,6 +181,15 @@ static bm_status refuse_lines_of_images(const bm_manifest *m, const char *line)
     return BM_FAIL(BM_ERR_FORMAT, "%s: a list of paths that %s", m->path, why);
 }
 
+/* Of images it may be a list "id text" of PyLaia, with any text. */
+static bool has_columns(const char *line, bool image)
+{
+    const char *end = strchr(line, bm_manifest_delimiter(line));
+
+    return end != NULL &&
+           !(image && memchr(line, ' ', (size_t)(end - line)) != NULL);
+}
+
 /* For a first line that is neither JSON nor the header of a table. */
 static bm_status refuse_line(const bm_manifest *m, const char *line)
 {
@@ -191,7 +200,7 @@ static bm_status refuse_line(const bm_manifest *m, const char *line)
     if (image && (line[0] == '<' || bm_ends_with(line, ".xml") ||
                   bm_is_image_name(line)))
         return refuse_lines_of_images(m, line);
-    if (kind == bm_kind_text && strpbrk(line, "\t|;,") != NULL)
+    if (kind == bm_kind_text && has_columns(line, image))
         return bm_manifest_refuse_header(m, line);
     if (image)
         return BM_FAIL(BM_ERR_FORMAT,

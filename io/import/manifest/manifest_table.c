@@ -16,7 +16,7 @@ enum { UNKNOWN = -1 };
 
 #define FIELD(name) offsetof(bm_manifest_fields, name)
 
-/* The first of these that the header has. */
+/* Tab, |, ; or else a comma: the first of them that the header has. */
 char bm_manifest_delimiter(const char *header)
 {
     static const char delimiters[] = "\t|;";

@@ -327,7 +327,7 @@ static void test_names_of_other_programs_are_known(void **state)
     }
 }
 
-static void test_a_header_without_files_names_its_columns(void **state)
+static void test_a_refused_table_gets_a_remedy(void **state)
 {
     static const struct {
         const char *kind, *text, *message;
@@ -341,12 +341,13 @@ static void test_a_header_without_files_names_its_columns(void **state)
         {"audio", "wavs/a.wav|one, two\n",
          "m.jsonl: its first line, \"wavs/a.wav|one, two\", names no column "
          "that is known. Known are id, utt_id; audio, audio_filepath, wav, "
-         "path, "
-         "file, file_name, filename, wav_filename, audio_file; text, sentence, "
-         "transcript, transcription, label; speaker, client_id, spk, "
-         "speaker_id, speaker_name; start, offset; duration; end. Rename the "
-         "columns, or add a header such as audio|text"},
+         "path, file, file_name, filename, wav_filename, audio_file; text, "
+         "sentence, transcript, transcription, label; speaker, client_id, "
+         "spk, speaker_id, speaker_name; start, offset; duration; end. Rename "
+         "the columns, or add a header such as audio|text"},
         {"image", "a.png\tone\n", "or add a header such as image<TAB>text"},
+        {"image", "l1 A|MOVE|to\n", "needs --image-dir DIR"},
+        {"image", "l1 one, two\n", "needs --image-dir DIR"},
         {"audio", "file,filename\na,b\n",
          "m.jsonl:1: both \"file\" and \"filename\"; give only one"},
     };
@@ -683,7 +684,7 @@ int main(void)
         cmocka_unit_test(test_some_files_may_be_missing),
         cmocka_unit_test(test_tables_have_a_header),
         cmocka_unit_test(test_names_of_other_programs_are_known),
-        cmocka_unit_test(test_a_header_without_files_names_its_columns),
+        cmocka_unit_test(test_a_refused_table_gets_a_remedy),
         cmocka_unit_test(test_manifests_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_ids_are_made_of_names_of_files),
         cmocka_unit_test(test_excerpts_that_begin_together_get_their_ends),
