@@ -7,6 +7,7 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/printable.h"
+#include "io/bidi.h"
 #include "io/symbol_table.h"
 #include "io/text.h"
 
@@ -25,6 +26,7 @@ static const char space[] = "<space>";
 
 struct bm_vocab {
     bool words;
+    bool right_to_left;
     char **symbols; /* [n] */
     size_t n, room;
     int32_t *table; /* [slots]: a class, or -1 */
@@ -353,8 +355,20 @@ bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v)
 
     BM_TRY(bm_vocab_print(v, &text));
     status = bm_vocab_parse(out, text, v->words);
+    if (status == BM_OK)
+        (*out)->right_to_left = v->right_to_left;
     free(text);
     return status;
+}
+
+void bm_vocab_set_right_to_left(bm_vocab *v, bool yes)
+{
+    v->right_to_left = yes;
+}
+
+bool bm_vocab_right_to_left(const bm_vocab *v)
+{
+    return v->right_to_left;
 }
 
 bm_status bm_vocab_write(const bm_vocab *v, const char *path)
@@ -482,31 +496,10 @@ static void show(piece p, char *out)
     out[n] = '\0';
 }
 
-size_t bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
-                       size_t *unknown, char *first)
-{
-    cursor c = begin(text, v->words);
-    size_t n = 0;
-
-    *unknown = 0;
-    if (first != NULL)
-        *first = '\0';
-    for (piece p = next(&c); p.at != NULL; p = next(&c)) {
-        int32_t class = v->table[slot(v, p)];
-
-        if (class > 0) { /* a text has no blanks */
-            labels[n++] = class;
-            continue;
-        }
-        if (first != NULL && *unknown == 0)
-            show(p, first);
-        ++*unknown;
-    }
-    return n;
-}
-
-bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
-                          char **out)
+/* The text of n labels, with where[i] <- the byte at which label i begins; where:
+ * [n], or NULL. */
+static bm_status spell(const bm_vocab *v, const int32_t *labels, size_t n,
+                       char **out, size_t *where)
 {
     size_t size = 1;
     char *text = NULL, *at = NULL;
@@ -522,13 +515,124 @@ bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a text of %zu bytes",
                        size);
     for (size_t i = 0; i < n; i++) {
-        if (labels[i] == 0)
-            continue; /* the blank */
-        if (v->words && at != text)
+        bool shown = labels[i] != 0; /* the blank is not */
+
+        if (shown && v->words && at != text)
             *at++ = ' ';
-        at += sprintf(at, "%s", v->symbols[labels[i]]);
+        if (where != NULL)
+            where[i] = (size_t)(at - text);
+        if (shown)
+            at += sprintf(at, "%s", v->symbols[labels[i]]);
     }
     *at = '\0';
     *out = text;
     return BM_OK;
+}
+
+bm_status bm_vocab_spell(const bm_vocab *v, const int32_t *labels, size_t n,
+                         char **out)
+{
+    return spell(v, labels, n, out, NULL);
+}
+
+/* Label i runs to the right, as label i - 1 and, between words, the space do. */
+static bool goes_on(const bm_vocab *v, const bool *runs_right,
+                    const size_t *where, size_t i)
+{
+    return i > 0 && runs_right[where[i]] && runs_right[where[i - 1]] &&
+           (!v->words || runs_right[where[i] - 1]);
+}
+
+bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels, size_t n,
+                         size_t *order)
+{
+    size_t *where = NULL;
+    bool *runs_right = NULL;
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    for (size_t i = 0; i < n; i++)
+        order[i] = i;
+    if (!v->right_to_left)
+        return BM_OK;
+    where = calloc(n + 1, sizeof *where);
+    if (where == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    BM_TRY_DONE(spell(v, labels, n, &text, where));
+    runs_right = calloc(strlen(text) + 1, sizeof *runs_right);
+    if (runs_right == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    BM_TRY_DONE(bm_text_runs_right(text, runs_right));
+    for (size_t from = 0, to = 0; from < n; from = to) {
+        for (to = from + 1; to < n && goes_on(v, runs_right, where, to);)
+            to++;
+        for (size_t i = from; i < to; i++)
+            order[i] = from + to - 1 - i;
+    }
+done:
+    free(where);
+    free(runs_right);
+    free(text);
+    return status;
+}
+
+/* Puts labels [n] in the other one of the two orders. */
+static bm_status turn(const bm_vocab *v, int32_t *labels, size_t n)
+{
+    size_t *order = malloc((n + 1) * sizeof *order);
+    bm_status status = BM_OK;
+
+    if (order == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    status = bm_vocab_order(v, labels, n, order);
+    for (size_t i = 0; status == BM_OK && i < n; i++)
+        if (order[i] > i) { /* runs are reversed: labels change in pairs */
+            int32_t label = labels[i];
+
+            labels[i] = labels[order[i]];
+            labels[order[i]] = label;
+        }
+    free(order);
+    return status;
+}
+
+bm_status bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
+                          size_t *n, size_t *unknown, char *first)
+{
+    cursor c = begin(text, v->words);
+
+    *n = *unknown = 0;
+    if (first != NULL)
+        *first = '\0';
+    for (piece p = next(&c); p.at != NULL; p = next(&c)) {
+        int32_t class = v->table[slot(v, p)];
+
+        if (class > 0) { /* a text has no blanks */
+            labels[(*n)++] = class;
+            continue;
+        }
+        if (first != NULL && *unknown == 0)
+            show(p, first);
+        ++*unknown;
+    }
+    return v->right_to_left ? turn(v, labels, *n) : BM_OK;
+}
+
+bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
+                          char **out)
+{
+    int32_t *turned = NULL;
+    bm_status status = BM_OK;
+
+    if (!v->right_to_left)
+        return bm_vocab_spell(v, labels, n, out);
+    turned = malloc((n + 1) * sizeof *turned);
+    if (turned == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    memcpy(turned, labels, n * sizeof *turned);
+    status = turn(v, turned, n);
+    if (status == BM_OK)
+        status = bm_vocab_spell(v, turned, n, out);
+    free(turned);
+    return status;
 }

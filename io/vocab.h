@@ -10,6 +10,10 @@
  * at white space. A run of white space counts as one space; white space at both
  * ends is ignored.
  *
+ * Labels are in the order of the frames. Of line images that are read from right to
+ * left that is the order of the text, but for its runs from left to right, such as
+ * numbers (bidi.h): their labels are reversed.
+ *
  * Unless stated otherwise, a function that fails returns BM_ERR_MEMORY.
  */
 #ifndef BM_IO_VOCAB_H
@@ -48,6 +52,11 @@ BM_CHECKED bm_status bm_vocab_print(const bm_vocab *v, char **out);
 /* Free *out with bm_vocab_free. */
 BM_CHECKED bm_status bm_vocab_copy(bm_vocab **out, const bm_vocab *v);
 
+/* Whether frames are read from right to left; not at first. _copy takes it over,
+ * a file does not have it. */
+void bm_vocab_set_right_to_left(bm_vocab *v, bool yes);
+bool bm_vocab_right_to_left(const bm_vocab *v);
+
 /* Adds the symbols of a text that are missing. Fails with BM_ERR_FORMAT if the
  * text is not UTF-8. */
 BM_CHECKED bm_status bm_vocab_learn(bm_vocab *v, const char *text);
@@ -75,15 +84,23 @@ bool bm_vocab_is_nfc(const bm_vocab *v);
 BM_CHECKED bm_status bm_text_nfc(const char *text, char **out);
 
 /* Writes the classes of a text to `labels`, which has room for strlen(text) of
- * them, and returns their number. Symbols outside the vocabulary are skipped
- * and counted in *unknown; the first of them is copied to `first`, which has
- * room for 64 bytes or is NULL. */
-size_t bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
-                       size_t *unknown, char *first);
+ * them, and their number to *n. Symbols outside the vocabulary are skipped and
+ * counted in *unknown; the first of them is copied to `first`, which has room for
+ * 64 bytes or is NULL. */
+BM_CHECKED bm_status bm_vocab_encode(const bm_vocab *v, const char *text,
+                                     int32_t *labels, size_t *n,
+                                     size_t *unknown, char *first);
 
 /* The text of n classes, blanks skipped; free(*out). Fails with BM_ERR_ARG if a
  * label is outside [0, size). */
 BM_CHECKED bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels,
                                      size_t n, char **out);
+
+/* order [n] <- label i of the text is labels[order[i]]. _spell is the text of
+ * labels in that order. They fail as bm_vocab_decode. */
+BM_CHECKED bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels,
+                                    size_t n, size_t *order);
+BM_CHECKED bm_status bm_vocab_spell(const bm_vocab *v, const int32_t *labels,
+                                    size_t n, char **out);
 
 #endif

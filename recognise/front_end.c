@@ -349,21 +349,18 @@ static bm_status read_sound(bm_front_end *f, const char *path, bm_excerpt part,
 bm_status bm_front_end_image(bm_front_end *f, const bm_line_image *image,
                              bm_input_frames *out)
 {
-    const bm_image_settings *s = &f->image;
+    bm_image_places places = {0};
     bm_problem problem = {0};
-    double scale = 0, moved = 0;
 
     BM_TRY(check_kind(f, BM_IMAGES));
-    BM_TRY(bm_image_frames(&f->plan, image, &f->frames, &moved, &problem));
+    BM_TRY(bm_image_frames(&f->plan, image, &f->frames, &places, &problem));
     if (bm_problem_is(&problem))
         return BM_FAIL(BM_ERR_FORMAT, "%s", problem.text);
-    scale = (double)image->height / (double)s->height;
     *out = (bm_input_frames){.x = f->frames.x,
                              .n = f->frames.n,
                              .dim = f->frames.dim,
-                             .lead = ((double)s->pad + moved / scale) /
-                                     (double)s->columns,
-                             .step = (double)s->columns * scale,
+                             .lead = -places.start / places.step,
+                             .step = places.step,
                              .length = (double)image->width,
                              .height = image->height};
     return BM_OK;

@@ -24,7 +24,8 @@ typedef struct bm_front_end bm_front_end;
 /*
  * Frames [n, dim], borrowed until the next call. Places are seconds of a
  * recording, pixels of an image from its left edge, or frames of features
- * without a rate: that of frame t is (t - lead) * step, at most `length`.
+ * without a rate: that of frame t is (t - lead) * step, at most `length`; step is
+ * below 0 for an image that is read from right to left.
  */
 typedef struct bm_input_frames {
     const float *x;

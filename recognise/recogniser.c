@@ -23,7 +23,7 @@ static bm_status plan(bm_recogniser *r, int n_scores)
 static bm_status copy_vocab(bm_recogniser *r, const bm_vocab *from)
 {
     BM_TRY(bm_vocab_print(from, &r->symbols));
-    return bm_vocab_parse(&r->vocab, r->symbols, bm_vocab_words(from));
+    return bm_vocab_copy(&r->vocab, from);
 }
 
 static void set_features(bm_recogniser *r, size_t features)
@@ -172,6 +172,8 @@ static bm_status read_texts(bm_recogniser *r, const bm_st_file *f,
     BM_TRY_DONE(bm_model_text(f, path, "units", &units));
     BM_TRY_DONE(
         bm_vocab_parse(&r->vocab, r->symbols, strcmp(units, "words") == 0));
+    bm_vocab_set_right_to_left(r->vocab,
+                               bm_features_right_to_left(r->features_text));
 done:
     free(units);
     return status;

@@ -157,7 +157,8 @@ static bm_status encode(packing *p, const bm_manifest_row *row, size_t *n)
         p->labels = grown;
         p->room = room;
     }
-    *n = bm_vocab_encode(p->model->vocab, text, p->labels, &unknown, first);
+    BM_TRY_DONE(
+        bm_vocab_encode(p->model->vocab, text, p->labels, n, &unknown, first));
     if (unknown > 0 && p->unknown++ < MOST_LOGGED)
         bm_log(BM_WARNING,
                "%s: %s of its text %s not in the model's vocabulary and %s "

@@ -41,6 +41,8 @@ bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i)
     i->ops->meta(i, &meta);
     l->from = i->vocab;
     l->per_frame = meta.per_frame;
+    bm_vocab_set_right_to_left(t->vocab,
+                               bm_features_right_to_left(meta.features_text));
     if (l->from == NULL)
         return t->learned ? learn(t, i) : BM_OK;
     if (t->learned) {
@@ -103,7 +105,7 @@ static bm_status encode(bm_labels *l, bm_texts *t, const char *text)
 
     BM_TRY(bm_texts_normalise(t, text, &text));
     BM_TRY(make_room(l, strlen(text) + 1));
-    l->n = bm_vocab_encode(t->vocab, text, l->x, &unknown, first);
+    BM_TRY(bm_vocab_encode(t->vocab, text, l->x, &l->n, &unknown, first));
     count_symbols(l, unknown, first);
     return BM_OK;
 }

@@ -38,7 +38,7 @@ static bm_status encode(bm_vocab *v, const char *text, coded *out)
         out->room = 2 * length + 64;
     }
     BM_TRY(bm_vocab_learn(v, text));
-    out->n = bm_vocab_encode(v, text, out->of, &unknown, NULL);
+    BM_TRY(bm_vocab_encode(v, text, out->of, &out->n, &unknown, NULL));
     if (unknown > 0)
         return BM_FAIL(
             BM_ERR_FORMAT,

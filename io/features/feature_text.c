@@ -99,29 +99,36 @@ static const char *text_of(const bm_option *options, const char *key,
                                                 options->offset);
 }
 
+static const char *const later[] = {"contrast",     "slant",  "binarise",
+                                    "cepstra",      "energy", "pitch",
+                                    "right_to_left"};
+
+static bool is_later(const char *key)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        found = found || strcmp(key, later[i]) == 0;
+    return found;
+}
+
 /* Settings that were added later are left out at their defaults, "no" or 0: they
  * differ in nothing from descriptions that were made before. So is the length of
  * a window that is not used. */
 static bool is_left_out(const bm_option *options, const bm_option *o,
                         const void *settings)
 {
-    static const char *const later[] = {"contrast", "slant",  "binarise",
-                                        "cepstra",  "energy", "pitch"};
-    bool is_later = false, off = false;
     const char *field = (const char *)settings + o->offset;
 
     if (strcmp(o->key, "sliding") == 0)
         return strcmp(text_of(options, "normalise", settings), o->key) != 0;
-
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        is_later = is_later || strcmp(o->key, later[i]) == 0;
-    if (is_later && o->type == BM_FLAG)
-        off = !*(const bool *)(const void *)field;
-    else if (is_later && o->type == BM_INT)
-        off = *(const long *)(const void *)field == 0;
-    else if (is_later)
-        off = strcmp(*(const char *const *)(const void *)field, "no") == 0;
-    return off;
+    if (!is_later(o->key))
+        return false;
+    if (o->type == BM_FLAG)
+        return !*(const bool *)(const void *)field;
+    if (o->type == BM_INT)
+        return *(const long *)(const void *)field == 0;
+    return strcmp(*(const char *const *)(const void *)field, "no") == 0;
 }
 
 bm_status bm_features_describe(char **out, const char *kind,
@@ -200,6 +207,17 @@ static bm_status give(bm_config *config, const char *key, const json_t *value)
     status = bm_config_set(config, setting);
     free(text);
     return status;
+}
+
+bool bm_features_right_to_left(const char *description)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    const char *value =
+        json_string_value(json_object_get(all, "right_to_left"));
+    bool yes = value != NULL && strcmp(value, "yes") == 0;
+
+    json_decref(all);
+    return yes;
 }
 
 bm_status bm_features_settings(const char *description,
@@ -300,13 +318,18 @@ static bool is_compared(const char *key)
     return true;
 }
 
-/* A value as a setting has it, "yes"; "": not a value of a setting. */
-static void write_setting(const json_t *value, char *out, size_t room)
+/* A value as a setting has it, "yes"; "": not a value of a setting. If there is
+ * none, that of a setting which was left out, where the other description has
+ * `other`. */
+static void write_setting(const char *key, const json_t *value,
+                          const json_t *other, char *out, size_t room)
 {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
 
     out[0] = '\0';
-    if (json_is_string(value) || json_is_boolean(value))
+    if (value == NULL && is_later(key))
+        snprintf(out, room, "%s", json_is_number(other) ? "0" : "no");
+    else if (json_is_string(value) || json_is_boolean(value))
         snprintf(out, room, "%s",
                  json_is_string(value) ? json_string_value(value)
                  : json_is_true(value) ? "yes"
@@ -322,8 +345,8 @@ static void add_value(differences *d, const char *key, const json_t *model,
 {
     char is[64], was[64], text[400], remedy[160] = "";
 
-    write_setting(data, is, sizeof is);
-    write_setting(model, was, sizeof was);
+    write_setting(key, data, model, is, sizeof is);
+    write_setting(key, model, data, was, sizeof was);
     if (was[0] != '\0')
         snprintf(remedy, sizeof remedy, ": --set features.%.40s=%s", key, was);
     snprintf(text, sizeof text, "features.%.40s is %s, should be %s%s", key,

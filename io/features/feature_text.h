@@ -55,6 +55,9 @@ BM_CHECKED bm_status bm_features_describe_more(char **description,
  * is not known how they were made. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_features_kind(const char *description, char **out);
 
+/* Whether a description is of line images whose frames go from right to left. */
+bool bm_features_right_to_left(const char *description);
+
 /* Fills settings from a description by their table, which checks them. Texts
  * are borrowed from *config; bm_config_free. Fails with BM_ERR_FORMAT if a
  * setting is invalid, or with BM_ERR_MEMORY. */

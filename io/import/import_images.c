@@ -91,14 +91,27 @@ done:
     return status;
 }
 
+/* Decides features.right_to_left = auto. */
+static void find_direction(const bm_importer *i, const bm_import_source *source)
+{
+    bm_image_settings *s = i->settings;
+    const bm_import_base *b = i->self;
+    bool logs = i->comm == NULL || bm_comm_rank(i->comm) == 0, yes = false;
+
+    if (strcmp(s->right_to_left, "auto") != 0)
+        return;
+    yes = source->like != NULL ? bm_features_right_to_left(source->like)
+                               : bm_texts_run_left(b->manifest, logs);
+    s->right_to_left = yes ? "yes" : "no";
+}
+
 static bm_status images_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {
         .kind = "image", .read = images_read, .close_own = close_page};
 
     BM_TRY(bm_import_open(i, sizeof(images), source, &parts));
-    if (i->comm == NULL || bm_comm_rank(i->comm) == 0)
-        bm_warn_of_right_to_left(((images *)i->self)->base.manifest);
+    find_direction(i, source);
     ((images *)i->self)->plan = bm_image_plan_of(i->settings);
     return BM_OK;
 }

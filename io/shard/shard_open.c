@@ -2,6 +2,7 @@
  * shard_open.c - opens a shard. Every table is compared with the others and
  * with a digest before it is used.
  */
+#include "io/features/feature_text.h"
 #include "io/shard/shard_parts.h"
 #include "io/shard/store.h"
 
@@ -375,6 +376,8 @@ static bm_status read_vocab(bm_shard *s, char *digest)
     status = bm_vocab_parse(&s->vocab, text, words);
     if (status != BM_OK)
         BM_FAIL_DONE(status, "%s: %s", s->path, bm_last_message());
+    bm_vocab_set_right_to_left(s->vocab,
+                               bm_features_right_to_left(s->features_text));
     s->t.classes = n;
 done:
     free(rows);

@@ -65,10 +65,15 @@ static bm_status spell(const bm_hot_source *s, phrases *p, const char *text,
     size_t n = 0, unknown = 0, k = 0;
     int32_t *labels = malloc((2 * strlen(text) + 1) * sizeof *labels);
     char symbol[64] = "", what[200];
+    bm_status status = BM_OK;
 
     if (labels == NULL)
         return no_memory();
-    n = bm_vocab_encode(s->vocab, text, labels, &unknown, symbol);
+    status = bm_vocab_encode(s->vocab, text, labels, &n, &unknown, symbol);
+    if (status != BM_OK) {
+        free(labels);
+        return status;
+    }
     if (unknown > 0 || n == 0) {
         free(labels);
         snprintf(what, sizeof what,

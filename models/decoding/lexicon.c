@@ -269,10 +269,10 @@ static bm_status spell(speller *s, const char *word)
 
     if (labels == NULL)
         return no_memory();
-    n = bm_vocab_encode(s->vocab, word, labels, &unknown, symbol);
-    if (unknown == 0)
+    status = bm_vocab_encode(s->vocab, word, labels, &n, &unknown, symbol);
+    if (status == BM_OK && unknown == 0)
         status = bm_lexicon_list_add(&s->list, word, labels, n);
-    else
+    else if (status == BM_OK)
         leave_out(s, word, symbol);
     free(labels);
     return status;

@@ -25,7 +25,8 @@ static void encode(const bm_vocab *v, const char *text)
     char first[64], *decoded = NULL;
 
     FUZZ_RULE(labels != NULL);
-    count = bm_vocab_encode(v, text, labels, &unknown, first);
+    FUZZ_RULE(bm_vocab_encode(v, text, labels, &count, &unknown, first) ==
+              BM_OK);
     FUZZ_RULE(count + unknown <= n);
     for (size_t i = 0; i < count; i++)
         FUZZ_RULE(labels[i] > 0 && (size_t)labels[i] < bm_vocab_size(v));

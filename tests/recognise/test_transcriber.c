@@ -562,6 +562,143 @@ static void test_places_of_slanted_strokes_are_those_of_the_image(void **_)
     check_slanted(-tan(3.14159265 / 9));
 }
 
+/* ---- from right to left -------------------------------------------------- */
+
+/* The same words with a Hebrew letter for a, and 1 and 2 for b and c. */
+static void to_hebrew(const char *text, char *out)
+{
+    for (; *text != '\0'; text++)
+        out += sprintf(out, "%s",
+                       *text == 'a'   ? "\xd7\x90"
+                       : *text == 'b' ? "1"
+                       : *text == 'c' ? "2"
+                                      : " ");
+}
+
+static bool is_digit(char letter)
+{
+    return letter == 'b' || letter == 'c';
+}
+
+/* As it is seen from left to right: all turned around but the numbers. */
+static void to_seen(const char *text, char *out)
+{
+    size_t n = strlen(text), from = 0, to = 0;
+
+    for (; from < n; from = to) {
+        for (to = from + 1;
+             to < n && is_digit(text[from]) && is_digit(text[to]);)
+            to++;
+        memcpy(out + n - to, text + from, to - from);
+    }
+    out[n] = '\0';
+}
+
+static void write_hebrew(void)
+{
+    static char manifest[42 * 160];
+    size_t n = 0;
+
+    for (size_t i = 0; i < 42; i++) {
+        char name[32], text[64], seen[64];
+
+        snprintf(name, sizeof name, "hebrew-%zu.png", i);
+        to_seen(speech_text(i), seen);
+        to_hebrew(speech_text(i), text);
+        write_line(name, seen, 1);
+        n += (size_t)sprintf(
+            manifest + n,
+            "{\"id\": \"line-%zu\", \"image\": \"%s\", \"text\": \"%s\"}\n", i,
+            name, text);
+    }
+    write_text("hebrew.jsonl", manifest);
+}
+
+/* Texts are as they are written, and words are where they are seen. */
+static void test_lines_from_right_to_left_are_read(void **_)
+{
+    bm_transcriber *t = open_model("hebrew");
+    size_t right = 0, numbers = 0;
+
+    (void)_;
+    for (size_t i = 0; i < N; i++) {
+        char name[32], text[64];
+        bm_transcript *heard = NULL;
+        const bm_reading *r = NULL;
+        double edge = 0;
+
+        snprintf(name, sizeof name, "hebrew-%zu.png", i);
+        to_hebrew(speech_text(i), text);
+        heard = hear(t, name);
+        r = &heard->readings[0];
+        edge = heard->length;
+        for (size_t k = 0; k < r->n_words; k++) {
+            const bm_heard_word *w = &r->words[k];
+
+            assert_true(w->start >= 0 && w->start < w->end && w->end <= edge);
+            edge = w->start;
+        }
+        if (strcmp(r->text, text) == 0) {
+            right++;
+            numbers += strstr(text, "12") != NULL || strstr(text, "21") != NULL;
+        }
+        bm_transcript_free(heard);
+    }
+    assert_true(right > N / 2 && numbers > 0); /* else little is tested */
+    bm_transcriber_close(t);
+}
+
+static void test_sets_from_right_to_left_agree_with_files(void **_)
+{
+    outcome packed = BMUF("decode", "hebrew", "packed-hebrew"), o;
+    outcome files = BMUF("decode", "hebrew", "hebrew.jsonl");
+    outcome hyp = BMUF("eval", "hebrew", "packed-hebrew", "--hyp", "-");
+    outcome trn = BMUF("decode", "hebrew", "packed-hebrew", "--format", "trn");
+
+    (void)_;
+    assert_code(packed, 0);
+    assert_string_equal(packed.out, files.out);
+    assert_string_equal(trn.out, hyp.out);
+    o = BMUF("pack", "--images", "hebrew.jsonl", "--out", "left", "--set",
+             "features.height=16", "--set", "features.right_to_left=no");
+    assert_code(o, 0);
+    assert_null(strstr(o.err, "right to left"));
+    assert_fails(BMUF("eval", "hebrew", "left"), 65,
+                 "features.right_to_left is no, should be yes: --set "
+                 "features.right_to_left=yes",
+                 "");
+    assert_code(BMUF("pack", "--images", "lines.jsonl", "--out", "like",
+                     "--vocab", "packed-hebrew", "--max-unknown", "100",
+                     "--set", "features.height=16"),
+                0);
+    assert_code(BMUF("decode", "hebrew", "like"), 0);
+    assert_code(BMUF("pack", "--images", "hebrew.jsonl", "--out", "unlike",
+                     "--vocab", "lines", "--max-unknown", "100", "--set",
+                     "features.height=16", "--set",
+                     "features.right_to_left=yes"),
+                0);
+    assert_fails(BMUF("eval", "lines", "unlike"), 65,
+                 "features.right_to_left is yes, should be no: --set "
+                 "features.right_to_left=no",
+                 "");
+}
+
+/* Words of a lexicon are spelled as they are seen. */
+static void test_numbers_of_a_lexicon_are_found_from_right_to_left(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("words.txt", "12\n2\n\xd7\x90\n");
+    o = BMUF("decode", "hebrew", "hebrew-6.png", "--lexicon", "words.txt");
+    assert_code(o, 0);
+    assert_string_equal(o.out, "12\n");
+    o = BMUF("decode", "hebrew", "hebrew-6.png", "--hot-word", "12", "--beam",
+             "10");
+    assert_code(o, 0);
+    assert_string_equal(o.out, "12\n");
+}
+
 /* ---- features ------------------------------------------------------------ */
 
 enum { DIM = 6 };
@@ -733,9 +870,12 @@ static int prepare(void **state)
                      "train.epochs=8", "--set", "schedule.kind=constant"),
                 0);
     write_lines();
+    write_hebrew();
     write_features();
     make_model("--images", "lines.jsonl", "packed-lines", "features.height=16",
                "lines");
+    make_model("--images", "hebrew.jsonl", "packed-hebrew",
+               "features.height=16", "hebrew");
     make_model("--features", "feats.jsonl", "packed-feats",
                "features.subsample=2", "feats");
     return 0;
@@ -754,6 +894,10 @@ int main(void)
         cmocka_unit_test(test_places_of_slanted_strokes_are_those_of_the_image),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
+        cmocka_unit_test(test_lines_from_right_to_left_are_read),
+        cmocka_unit_test(test_sets_from_right_to_left_agree_with_files),
+        cmocka_unit_test(
+            test_numbers_of_a_lexicon_are_found_from_right_to_left),
         cmocka_unit_test(test_features_give_the_words_of_their_file),
         cmocka_unit_test(test_outputs_that_are_not_finite_are_no_words),
         cmocka_unit_test(test_arrays_need_their_ending),

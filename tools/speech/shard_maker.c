@@ -171,14 +171,14 @@ static bm_status add(bm_shard_maker *m, const utterance *u)
 {
     const bm_frames *y = NULL;
     int32_t labels[BM_LONGEST_TEXT];
-    size_t unknown = 0, n;
+    size_t unknown = 0, n = 0;
 
     for (size_t i = 0; i < m->speech.n; i++)
         m->background.x[i] += m->speech.x[i];
     BM_TRY(bm_recording_frames(m->bank, &m->c->features, u->id, m->background.x,
                                m->background.n, &m->frames));
     BM_TRY(bm_chain_apply(m->chain, 0, &m->frames, &y));
-    n = bm_vocab_encode(m->c->vocab, u->text, labels, &unknown, NULL);
+    BM_TRY(bm_vocab_encode(m->c->vocab, u->text, labels, &n, &unknown, NULL));
     BM_ASSERT(unknown == 0);
     note(m, u);
     return bm_shard_writer_add(m->writer, u->id, u->speaker.name, y->x, y->n,

@@ -22,6 +22,10 @@ const bm_option bm_image_options[] = {
      "to white"},
     {ROW(slant, BM_FLAG), "no", 0, 0, NULL,
      "shear so that slanted strokes become upright"},
+    {ROW(right_to_left, BM_CHOICE), "auto", 0, 0, "auto yes no",
+     "frames begin at the right end of a line; auto: if most of its set's "
+     "texts "
+     "with letters are Hebrew, Arabic or the like, or as --vocab has it"},
     {ROW(binarise, BM_CHOICE), "no", 0, 0, "no otsu sauvola",
      "make pixels black or white before they are scaled; otsu: by one "
      "threshold, sauvola: by the neighbourhood"},
@@ -38,6 +42,7 @@ bm_image_plan bm_image_plan_of(const bm_image_settings *s)
         .pad = (size_t)s->pad,
         .contrast = s->contrast,
         .slant = s->slant,
+        .right_to_left = strcmp(s->right_to_left, "yes") == 0,
         .invert = BM_INVERT_NO,
         .binarise = BM_BINARISE_NO,
     };
@@ -64,9 +69,14 @@ static bm_status cut(const bm_image_plan *p, const uint8_t *grey, size_t width,
                            p->columns * p->height));
     memset(x->x, 0, x->n * x->dim * sizeof *x->x);
     y = x->x + p->pad * p->height;
-    for (size_t i = 0; i < width * p->height; i++) {
-        uint8_t ink = light_ink ? grey[i] : (uint8_t)(255 - grey[i]);
-        y[i] = (float)(ink * bm_image_scale);
+    for (size_t i = 0; i < width; i++) {
+        size_t from = p->right_to_left ? width - 1 - i : i;
+        const uint8_t *column = grey + from * p->height;
+
+        for (size_t k = 0; k < p->height; k++) {
+            uint8_t ink = light_ink ? column[k] : (uint8_t)(255 - column[k]);
+            *y++ = (float)(ink * bm_image_scale);
+        }
     }
     return BM_OK;
 }
@@ -95,8 +105,22 @@ static bm_status clean(const bm_image_plan *p, const bm_line_image *image,
     return BM_OK;
 }
 
+/* Of `width` scaled columns of an image that was moved to the right. */
+static bm_image_places find_places(const bm_image_plan *p,
+                                   const bm_line_image *image, size_t width,
+                                   double moved)
+{
+    double scale = (double)image->height / (double)p->height;
+    double pad = (double)p->pad, step = (double)p->columns * scale;
+
+    if (p->right_to_left)
+        return (bm_image_places){((double)width + pad) * scale - moved, -step};
+    return (bm_image_places){-pad * scale - moved, step};
+}
+
 bm_status bm_image_frames(const bm_image_plan *plan, const bm_line_image *image,
-                          bm_frames *x, double *moved, bm_problem *problem)
+                          bm_frames *x, bm_image_places *places,
+                          bm_problem *problem)
 {
     bool cleans =
         plan->contrast || plan->slant || plan->binarise != BM_BINARISE_NO;
@@ -106,17 +130,17 @@ bm_status bm_image_frames(const bm_image_plan *plan, const bm_line_image *image,
     bm_line_image cleaned = {0};
     uint8_t *grey = NULL;
     size_t width = 0;
-    double right = 0;
+    double moved = 0; /* by cleaning, pixels to the right */
     bm_status status = BM_OK;
 
     if (cleans)
-        BM_TRY_DONE(clean(plan, image, light_ink, &cleaned, &right));
-    if (moved != NULL)
-        *moved = right;
+        BM_TRY_DONE(clean(plan, image, light_ink, &cleaned, &moved));
     BM_TRY_DONE(bm_line_image_columns(cleans ? &cleaned : image, plan->height,
                                       &grey, &width, problem));
     if (!bm_problem_is(problem))
         status = cut(plan, grey, width, light_ink && !cleans, x);
+    if (places != NULL)
+        *places = find_places(plan, image, width, moved);
 done:
     bm_line_image_free(&cleaned);
     free(grey);

@@ -1,7 +1,8 @@
 /*
  * image_frames.h - frames of a line image, with the settings that `[features]`
  * has for images. The background is 0 and ink is 1. A frame is some columns of
- * pixels, from left to right, each from top to bottom.
+ * pixels, each from top to bottom; from left to right, or for writing of the other
+ * direction from right to left.
  */
 #ifndef BM_IO_IMPORT_IMAGES_IMAGE_FRAMES_H
 #define BM_IO_IMPORT_IMAGES_IMAGE_FRAMES_H
@@ -15,7 +16,7 @@
 
 typedef struct bm_image_settings {
     long height, columns, pad;
-    const char *invert, *binarise;
+    const char *invert, *binarise, *right_to_left;
     bool contrast, slant;
 } bm_image_settings;
 
@@ -27,18 +28,24 @@ extern const double bm_image_scale;
 /* Settings without texts, which are borrowed from a configuration. */
 typedef struct bm_image_plan {
     size_t height, columns, pad;
-    bool contrast, slant;
+    bool contrast, slant, right_to_left;
     enum { BM_INVERT_AUTO, BM_INVERT_YES, BM_INVERT_NO } invert;
     enum { BM_BINARISE_NO, BM_BINARISE_OTSU, BM_BINARISE_SAUVOLA } binarise;
 } bm_image_plan;
 bm_image_plan bm_image_plan_of(const bm_image_settings *s);
 
+/* Where frames lie in an image: that of frame t begins at pixel start + t * step
+ * of its width, in its middle row. step: below 0 from right to left. */
+typedef struct bm_image_places {
+    double start, step;
+} bm_image_places;
+
 /* The frames of an image, cleaned and scaled to the height of the plan; the
- * last frame is padded. *moved, unless NULL: by how many pixels of the image
- * cleaning moved it to the right, in its middle row. An image that is too large for
- * a line sets *problem. Fails with BM_ERR_MEMORY. */
+ * last frame is padded. places: NULL if they are not asked for. An image that is
+ * too large for a line sets *problem. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_image_frames(const bm_image_plan *plan,
                                      const bm_line_image *image, bm_frames *x,
-                                     double *moved, bm_problem *problem);
+                                     bm_image_places *places,
+                                     bm_problem *problem);
 
 #endif

@@ -1,52 +1,41 @@
 #include "io/import/lines/text_direction.h"
 
 #include "core/log.h"
+#include "io/bidi.h"
 
-#include <utf8proc.h>
+/* Of the texts that have letters, those of each direction. */
+typedef struct directions {
+    size_t left, right;
+} directions;
 
-static bool goes_left(utf8proc_int32_t code)
+static directions count(const bm_manifest *m)
 {
-    utf8proc_propval_t class = utf8proc_get_property(code)->bidi_class;
+    directions found = {0};
 
-    return class == UTF8PROC_BIDI_CLASS_R || class == UTF8PROC_BIDI_CLASS_AL;
-}
+    for (size_t k = 0; k < bm_manifest_size(m); k++) {
+        long letters = bm_text_letters_left(bm_manifest_at(m, k).text);
 
-/* Ends at a byte that is not UTF-8, which is found later. */
-static bool has_right_to_left(const char *text)
-{
-    const utf8proc_uint8_t *at = (const utf8proc_uint8_t *)text;
-    utf8proc_int32_t code = 0;
-    utf8proc_ssize_t n = 0;
-
-    for (; *at != '\0'; at += n) {
-        n = utf8proc_iterate(at, -1, &code);
-        if (n < 1)
-            return false;
-        if (goes_left(code))
-            return true;
+        found.left += letters > 0;
+        found.right += letters < 0;
     }
-    return false;
-}
-
-static size_t count(const bm_manifest *m)
-{
-    size_t found = 0;
-
-    for (size_t k = 0; k < bm_manifest_size(m); k++)
-        found += has_right_to_left(bm_manifest_at(m, k).text);
     return found;
 }
 
-void bm_warn_of_right_to_left(const bm_manifest *m)
+bool bm_texts_run_left(const bm_manifest *m, bool logs)
 {
-    size_t found = count(m);
+    directions found = count(m);
+    bool run_left = found.left > found.right;
 
-    if (found > 0)
+    if (logs && run_left)
+        bm_log(BM_NOTE,
+               "%s: %zu of %zu texts run from right to left, and so do the "
+               "frames (features.right_to_left)",
+               bm_manifest_path(m), found.left, bm_manifest_size(m));
+    else if (logs && found.left > 0)
         bm_log(BM_WARNING,
-               "%s: %zu of %zu texts have characters from right to left. "
-               "Frames run from left to right, and labels must, too, or they "
-               "cannot be learned: bring texts that are in logical order into "
-               "visual order before packing, e.g. with get_display of "
-               "python-bidi (docs/images.md)",
-               bm_manifest_path(m), found, bm_manifest_size(m));
+               "%s: %zu of %zu texts run from right to left, and their labels "
+               "against the frames, which cannot be learned: pack these lines "
+               "apart, with features.right_to_left=yes (docs/images.md)",
+               bm_manifest_path(m), found.left, bm_manifest_size(m));
+    return run_left;
 }

@@ -1,14 +1,15 @@
-/* text_direction.h - texts of line images that are written from right to left:
- * frames run from left to right, and CTC learns labels in the order of frames
- * alone. */
+/* text_direction.h - line images of Hebrew, Arabic and other writing from right to
+ * left: CTC learns labels in the order of frames alone, so that frames must begin
+ * at the right end of such lines. */
 #ifndef BM_IO_IMPORT_LINES_TEXT_DIRECTION_H
 #define BM_IO_IMPORT_LINES_TEXT_DIRECTION_H
 
 #include "io/import/manifest/manifest.h"
 
-/* Warns if texts have characters of Hebrew, Arabic or another script from right
- * to left (classes R and AL of Unicode's bidirectional algorithm), and counts
- * them. */
-void bm_warn_of_right_to_left(const bm_manifest *m);
+#include <stdbool.h>
+
+/* More than half of the texts that have letters run from right to left. `logs`:
+ * says so, or warns of the texts that run against the others. */
+bool bm_texts_run_left(const bm_manifest *m, bool logs);
 
 #endif

@@ -205,8 +205,8 @@ static void test_tables_of_pylaia_have_unknown_symbols(void **_)
     assert_says(o.out, "\"labels\": 7"); /* U+FFFD is learned */
 }
 
-/* Hebrew (R), Arabic (AL), digits of Arabic (AN) and Latin. */
-static void test_texts_from_right_to_left_are_warned_of_once(void **_)
+/* Hebrew (R), Arabic (AL), digits of Arabic (AN), which are no letters, Latin. */
+static void test_directions_of_texts_are_counted(void **_)
 {
     outcome o;
 
@@ -219,9 +219,14 @@ static void test_texts_from_right_to_left_are_warned_of_once(void **_)
     o = BMUF("pack", "--images", "bidi.txt", "--image-dir", "lines", "--out",
              "b1");
     assert_code(o, 0);
-    assert_says(o.err, "bidi.txt: 2 of 4 texts have characters from right to "
-                       "left");
-    assert_says(o.err, "get_display of python-bidi");
+    assert_says(o.err, "bidi.txt: 1 of 4 texts run from right to left, and "
+                       "their labels against the frames");
+    write_text("left.txt", "l1 \xd7\x90\nl2 \xd8\xa7 b\nl3 \xd9\xa3\n");
+    o = BMUF("pack", "--images", "left.txt", "--image-dir", "lines", "--out",
+             "b3");
+    assert_code(o, 0);
+    assert_says(o.err, "left.txt: 1 of 3 texts run from right to left, and so "
+                       "do the frames");
     o = BMUF("pack", "--images", "unk.txt", "--image-dir", "lines", "--out",
              "b2");
     assert_code(o, 0);
@@ -667,7 +672,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
         cmocka_unit_test(test_tables_of_pylaia_have_unknown_symbols),
-        cmocka_unit_test(test_texts_from_right_to_left_are_warned_of_once),
+        cmocka_unit_test(test_directions_of_texts_are_counted),
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_lists_of_images_are_read_with_their_texts),

@@ -38,6 +38,15 @@ static void assert_decoded(const bm_vocab *v, const int32_t *labels, size_t n,
     free(text);
 }
 
+static size_t encoded(const bm_vocab *v, const char *text, int32_t *labels,
+                      size_t *unknown, char *first)
+{
+    size_t n = 99;
+
+    assert_ok(bm_vocab_encode(v, text, labels, &n, unknown, first));
+    return n;
+}
+
 static void test_characters_are_learned_in_order_and_sorted_by_bytes(void **_)
 {
     bm_vocab *v = NULL;
@@ -63,13 +72,12 @@ static void test_texts_are_encoded_and_decoded(void **_)
 
     (void)_;
     assert_int_equal(
-        bm_vocab_encode(v, "\ta  \n bb\xe2\x82\xac ", labels, &unknown, NULL),
-        5);
+        encoded(v, "\ta  \n bb\xe2\x82\xac ", labels, &unknown, NULL), 5);
     assert_int_equal(unknown, 0);
     assert_memory_equal(labels, expected, sizeof expected);
     assert_decoded(v, labels, 5, "a bb\xe2\x82\xac");
     assert_decoded(v, labels, 0, "");
-    assert_int_equal(bm_vocab_encode(v, " \n", labels, &unknown, NULL), 0);
+    assert_int_equal(encoded(v, " \n", labels, &unknown, NULL), 0);
     bm_vocab_free(v);
 }
 
@@ -84,9 +92,8 @@ static void test_words_are_split_at_white_space(void **_)
     assert_ok(bm_vocab_new(&v, true));
     assert_ok(bm_vocab_learn(v, "one  two\tone\n"));
     assert_printed(v, "<blank>\none\ntwo\n");
-    assert_int_equal(bm_vocab_encode(v, " two one three two <blank>", labels,
-                                     &unknown, first),
-                     3);
+    assert_int_equal(
+        encoded(v, " two one three two <blank>", labels, &unknown, first), 3);
     assert_memory_equal(labels, expected, sizeof expected);
     assert_int_equal(unknown, 2);
     assert_string_equal(first, "three");
@@ -103,10 +110,10 @@ static void test_unknown_symbols_are_counted_and_the_first_is_returned(void **_)
     size_t unknown = 0;
 
     (void)_;
-    assert_int_equal(bm_vocab_encode(v,
-                                     "a\xc3\xa4"
-                                     "a\xff",
-                                     labels, &unknown, first),
+    assert_int_equal(encoded(v,
+                             "a\xc3\xa4"
+                             "a\xff",
+                             labels, &unknown, first),
                      2);
     assert_int_equal(unknown, 2);
     assert_string_equal(first, "\xc3\xa4");
@@ -115,7 +122,7 @@ static void test_unknown_symbols_are_counted_and_the_first_is_returned(void **_)
     v = parsed("<blank>\n", true); /* 100 two-byte letters: 31 of them fit */
     for (size_t i = 0; i < 200; i++)
         long_word[i] = "\xc3\xa4"[i % 2];
-    assert_int_equal(bm_vocab_encode(v, long_word, labels, &unknown, first), 0);
+    assert_int_equal(encoded(v, long_word, labels, &unknown, first), 0);
     assert_int_equal(unknown, 1);
     assert_int_equal(strlen(first), 62);
     assert_memory_equal(first, long_word, 62);
@@ -169,7 +176,7 @@ static void test_names_among_characters_are_classes_of_no_text(void **_)
     (void)_;
     assert_int_equal(bm_vocab_size(v), 5);
     assert_int_equal(bm_vocab_class(v, "<sos/eos>"), 4);
-    assert_int_equal(bm_vocab_encode(v, "<unk>", labels, &unknown, first), 2);
+    assert_int_equal(encoded(v, "<unk>", labels, &unknown, first), 2);
     assert_memory_equal(labels, expected, sizeof expected);
     assert_int_equal(unknown, 3); /* n, k, > */
     assert_string_equal(first, "n");
@@ -255,11 +262,85 @@ static void test_a_large_vocabulary_finds_every_word(void **_)
     bm_vocab_sort(v);
     for (int k = 0; k < N; k++) {
         snprintf(word, sizeof word, "w%05d", k);
-        assert_int_equal(bm_vocab_encode(v, word, &label, &unknown, NULL), 1);
+        assert_int_equal(encoded(v, word, &label, &unknown, NULL), 1);
         assert_int_equal(label, k + 1);
     }
     bm_vocab_free(v);
 }
+
+/* Hebrew alef, bet, gimel. */
+#define A "\xd7\x90"
+#define B "\xd7\x91"
+#define G "\xd7\x92"
+
+/* By UAX #9: numbers and Latin words run from left to right, a separator between
+ * two digits with them and a sign before them not; a space between two Latin words
+ * does, one between a Latin word and the scripts around it does not. */
+static void test_runs_from_left_to_right_are_turned(void **_)
+{
+    static const struct {
+        const char *text, *frames;
+    } cases[] = {
+        {A B G, A B G},
+        {A " 12 " B, A " 21 " B},
+        {"12.5" A, "5.21" A},
+        {A "-34", A "-43"},
+        {A " 1 2 " B, A " 1 2 " B},
+        {A " ab cd! " B, A " dc ba! " B},
+        {A "(ab)" B, A "(ba)" B},
+        {A " \xd9\xa1\xd9\xa2", A " \xd9\xa2\xd9\xa1"}, /* Arabic 1, 2 */
+        {"ab", "ba"},
+        {"", ""},
+    };
+    bm_vocab *v = NULL, *copy = NULL;
+    int32_t labels[64];
+    size_t unknown = 0;
+    char *text = NULL;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, false));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_ok(bm_vocab_learn(v, cases[i].text));
+    assert_false(bm_vocab_right_to_left(v));
+    bm_vocab_set_right_to_left(v, true);
+    assert_ok(bm_vocab_copy(&copy, v));
+    assert_true(bm_vocab_right_to_left(copy));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t n = encoded(copy, cases[i].text, labels, &unknown, NULL);
+
+        assert_ok(bm_vocab_spell(v, labels, n, &text));
+        assert_string_equal(text, cases[i].frames);
+        free(text);
+        assert_decoded(copy, labels, n, cases[i].text);
+    }
+    bm_vocab_free(v);
+    bm_vocab_free(copy);
+}
+
+static void test_words_that_run_from_left_to_right_are_turned(void **_)
+{
+    static const char text[] = A B " ab cd ef " G " 12 34";
+    bm_vocab *v = NULL;
+    int32_t labels[8], expected[] = {1, 4, 3, 2, 5, 6, 7}, outside = 8;
+    size_t unknown = 0, order[7], turned[] = {0, 3, 2, 1, 4, 5, 6};
+    char *decoded = NULL;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, true));
+    assert_ok(bm_vocab_learn(v, text));
+    bm_vocab_set_right_to_left(v, true);
+    assert_int_equal(encoded(v, text, labels, &unknown, NULL), 7);
+    assert_memory_equal(labels, expected, sizeof expected);
+    assert_decoded(v, labels, 7, text);
+    assert_ok(bm_vocab_order(v, labels, 7, order));
+    assert_memory_equal(order, turned, sizeof turned);
+    assert_int_equal(bm_vocab_decode(v, &outside, 1, &decoded), BM_ERR_ARG);
+    bm_vocab_free(v);
+}
+
+#undef A
+#undef B
+#undef G
 
 static void test_labels_out_of_range_cannot_be_decoded(void **_)
 {
@@ -289,6 +370,8 @@ int main(void)
         cmocka_unit_test(test_files_and_directories_are_read_back_equal),
         cmocka_unit_test(test_words_and_characters_are_different_vocabularies),
         cmocka_unit_test(test_a_large_vocabulary_finds_every_word),
+        cmocka_unit_test(test_runs_from_left_to_right_are_turned),
+        cmocka_unit_test(test_words_that_run_from_left_to_right_are_turned),
         cmocka_unit_test(test_labels_out_of_range_cannot_be_decoded),
     };
 
