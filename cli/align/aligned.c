@@ -41,30 +41,29 @@ static size_t outputs_of(const bm_label_span *s)
     return (size_t)(s->last - s->first) + 1;
 }
 
-/* A word of labels [from, to); its text is written to *end. */
-static bm_piece join(const bm_aligned *a, const bm_vocab *vocab,
-                     const int32_t *labels, const bm_label_span *spans,
-                     size_t from, size_t to, char **end)
+/* Adds the word of labels [from, to); its text is written to *end. */
+static bm_status add_word(bm_aligned *a, const bm_vocab *vocab,
+                          const int32_t *labels, const bm_label_span *spans,
+                          size_t from, size_t to, char **end)
 {
     bm_piece word = {*end, a->labels[from].first, a->labels[to - 1].end, 0};
     size_t outputs = 0;
+    char *text = NULL;
 
+    BM_TRY(bm_vocab_decode(vocab, labels + from, to - from, &text));
+    *end = stpcpy(*end, text) + 1;
+    free(text);
     for (size_t i = from; i < to; i++) {
-        const char *symbol = bm_vocab_symbol(vocab, labels[i]);
-        size_t length = strlen(symbol);
-
-        memcpy(*end, symbol, length);
-        *end += length;
         word.log_p += spans[i].log_p * (double)outputs_of(&spans[i]);
         outputs += outputs_of(&spans[i]);
     }
-    *(*end)++ = '\0';
     word.log_p /= (double)outputs;
-    return word;
+    a->words[a->n_words++] = word;
+    return BM_OK;
 }
 
-static void find_words(bm_aligned *a, const bm_vocab *vocab,
-                       const int32_t *labels, const bm_label_span *spans)
+static bm_status find_words(bm_aligned *a, const bm_vocab *vocab,
+                            const int32_t *labels, const bm_label_span *spans)
 {
     char *end = a->text;
 
@@ -75,8 +74,9 @@ static void find_words(bm_aligned *a, const bm_vocab *vocab,
         while (!bm_vocab_words(vocab) && to < a->n_labels &&
                !is_space(vocab, labels[to]))
             to++;
-        a->words[a->n_words++] = join(a, vocab, labels, spans, from, to, &end);
+        BM_TRY(add_word(a, vocab, labels, spans, from, to, &end));
     }
+    return BM_OK;
 }
 
 bm_status bm_aligned_fill(bm_aligned *a, const bm_vocab *vocab,
@@ -100,9 +100,7 @@ bm_status bm_aligned_fill(bm_aligned *a, const bm_vocab *vocab,
             first_frame(&a->map, (size_t)spans[i].first),
             end_frame(&a->map, (size_t)spans[i].last), spans[i].log_p};
     a->has_words = bm_vocab_has_words(vocab);
-    if (a->has_words)
-        find_words(a, vocab, labels, spans);
-    return BM_OK;
+    return a->has_words ? find_words(a, vocab, labels, spans) : BM_OK;
 }
 
 void bm_aligned_free(bm_aligned *a)

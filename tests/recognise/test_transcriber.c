@@ -659,6 +659,10 @@ static void test_sets_from_right_to_left_agree_with_files(void **_)
     assert_code(packed, 0);
     assert_string_equal(packed.out, files.out);
     assert_string_equal(trn.out, hyp.out);
+    o = BMUF("align", "hebrew", "packed-hebrew", "--level", "words");
+    assert_code(o, 0);
+    assert_says(o.out, " 12 ");
+    assert_says(o.out, "line-6 1 ");
     o = BMUF("pack", "--images", "hebrew.jsonl", "--out", "left", "--set",
              "features.height=16", "--set", "features.right_to_left=no");
     assert_code(o, 0);
