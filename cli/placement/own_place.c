@@ -16,12 +16,24 @@ static bool is_of_others(const bm_comm *comm)
            getenv(BM_LAUNCH_COMMAND) == NULL;
 }
 
+/* BM_PLACE_SHARE; 0 of 1 without it. */
+static void find_share(long *share, long *of)
+{
+    const char *text = getenv(BM_PLACE_SHARE);
+
+    if (text == NULL || sscanf(text, "%ld/%ld", share, of) != 2 || *of < 1 ||
+        *share < 0 || *share >= *of) {
+        *share = 0;
+        *of = 1;
+    }
+}
+
 static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
                  bool gpus)
 {
     int rank = comm != NULL ? bm_comm_rank(comm) : 0;
     int size = comm != NULL ? bm_comm_size(comm) : 1;
-    long here = comm == NULL, before = 0;
+    long here = comm == NULL, before = 0, share = 0, of = 1;
     bm_gpu_sites sites = {0};
 
     for (int r = 0; comm != NULL && r < size; r++)
@@ -37,7 +49,10 @@ static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
         out->gpu = sites.n > 0 ? (int)((size_t)before % sites.n) : -1;
         return;
     }
-    bm_placement_find(out, t, &sites, here, before);
+    find_share(&share, &of);
+    bm_placement_find(out, t, &sites, of * here, share * here + before);
+    if (here == 1 && sites.n == 0) /* the kernel knows better where it is idle */
+        out->bound = false;
 }
 
 void bm_own_place_take(bm_place *out, const bm_comm *comm, bool gpus, bool bind)

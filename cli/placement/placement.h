@@ -27,6 +27,10 @@ typedef struct bm_gpu_sites {
     char cpus[BM_MOST_GPUS][BM_CPU_LIST];
 } bm_gpu_sites;
 
+/* An environment variable, "1/4": this job is one of four with as many ranks each
+ * on every host, and takes the second share of its GPUs and cores. */
+#define BM_PLACE_SHARE "BMUF_SHARE"
+
 /* Asks CUDA's driver and the kernel; n = 0: no GPU. */
 void bm_gpu_sites_find(bm_gpu_sites *out);
 

@@ -5,6 +5,7 @@
 #include "cli/tune/phase.h"
 
 #include "cli/progress.h"
+#include "cli/tune/places.h"
 #include "core/clock.h"
 #include "core/words.h"
 
@@ -38,8 +39,10 @@ typedef struct work {
     bm_tuning *t;
     const bm_tune_phase *phase;
     bm_children children;
-    bm_tune_job running[BM_CHILDREN]; /* by id */
+    bm_tune_job running[BM_CHILDREN]; /* by place */
     bool in_use[BM_CHILDREN];
+    bm_tune_job homeless[BM_CHILDREN]; /* [n_homeless]: their host is lost */
+    size_t n_homeless;
     bool waits[BM_CHILDREN]; /* it has been said that the job waits */
     int failures;            /* in a row */
     double best;             /* the least value so far */
@@ -145,13 +148,32 @@ static bm_status start_again(work *w, size_t id, const char *reason)
     return bm_trial_start(w->t, &w->children, id, w->running[id]);
 }
 
+/* A job whose host is lost goes on at the next free place. */
+static bm_status move(work *w, size_t id, bool left)
+{
+    char name[32];
+
+    w->in_use[id] = w->waits[id] = false;
+    if (!left)
+        return BM_FAIL(BM_ERR_COMM, "no host of the search is left; run the "
+                                    "same command again to go on");
+    bm_trial_name(w->running[id], name);
+    bm_log(BM_WARNING, "%s has lost its host %s and goes on elsewhere", name,
+           w->t->places[id].host);
+    w->homeless[w->n_homeless++] = w->running[id];
+    return BM_OK;
+}
+
 static bm_status end_job(work *w, size_t id, int code)
 {
     bm_tune_result r;
     char reason[256];
+    bool left = false;
 
     if (code != 0 && signals > 0)
         return BM_STOPPED; /* whoever stops the search may stop trials, too */
+    if (bm_places_lost(w->t, id, code, &left))
+        return move(w, id, left);
     if (bm_trial_waits(w->t, w->running[id], code, reason))
         return start_again(w, id, reason);
     w->in_use[id] = w->waits[id] = false;
@@ -162,12 +184,29 @@ static bm_status end_job(work *w, size_t id, int code)
     return check_failure(w, &r);
 }
 
+/* The first free place; n_places: there is none. */
+static size_t free_place(const work *w)
+{
+    size_t k = 0;
+
+    while (k < w->t->n_places && (w->in_use[k] || w->t->places[k].lost))
+        k++;
+    return k;
+}
+
+static bm_status start_at(work *w, size_t place, bm_tune_job job)
+{
+    BM_TRY(bm_trial_start(w->t, &w->children, place, job));
+    w->running[place] = job;
+    w->in_use[place] = true;
+    return BM_OK;
+}
+
 /* Trains, unless the result is known. */
-static bm_status start_job(work *w, bm_tune_job job)
+static bm_status start_job(work *w, size_t place, bm_tune_job job)
 {
     const bm_tune_result *known = bm_record_find(w->t, job);
     bm_tune_result r;
-    size_t id = 0;
 
     if (known == NULL && bm_trial_done(w->t, job, &r))
         known = &r;
@@ -175,12 +214,7 @@ static bm_status start_job(work *w, bm_tune_job job)
         note_best(w, known);
         return take_result(w, known);
     }
-    while (w->in_use[id])
-        id++;
-    BM_TRY(bm_trial_start(w->t, &w->children, id, job));
-    w->running[id] = job;
-    w->in_use[id] = true;
-    return BM_OK;
+    return start_at(w, place, job);
 }
 
 /* Waits for all processes; a second signal kills them. */
@@ -208,13 +242,17 @@ bm_status bm_tune_phase_run(bm_tuning *t, const bm_tune_phase *p)
 
     while (status == BM_OK && signals == 0) {
         bm_tune_job job;
-        size_t id = 0;
+        size_t id = 0, place = free_place(&w);
         int code = 0;
 
-        if (w.children.n < (size_t)t->at_a_time) {
+        if (place < t->n_places && w.n_homeless > 0) {
+            BM_TRY_DONE(start_at(&w, place, w.homeless[--w.n_homeless]));
+            continue;
+        }
+        if (place < t->n_places) {
             BM_TRY_DONE(p->next(p->self, &job, &state));
             if (state == BM_SEARCH_JOB) {
-                BM_TRY_DONE(start_job(&w, job));
+                BM_TRY_DONE(start_job(&w, place, job));
                 continue;
             }
             if (w.children.n == 0)

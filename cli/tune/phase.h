@@ -16,7 +16,7 @@ typedef struct bm_tune_phase {
 /* From now on SIGTERM, SIGINT and SIGHUP end a phase. */
 void bm_tune_catch_signals(void);
 
-/* Trains all jobs, up to t->at_a_time at once. Fails with BM_STOPPED after a
+/* Trains all jobs, as many at once as there are places. Fails with BM_STOPPED after a
  * signal, and if the given configuration or three trials in a row fail. */
 BM_CHECKED bm_status bm_tune_phase_run(bm_tuning *t, const bm_tune_phase *p);
 

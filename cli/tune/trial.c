@@ -1,4 +1,5 @@
 /* trial.c - a trial: its configuration, its process, and what came of it. */
+#include "cli/placement/placement.h"
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
 
@@ -184,11 +185,13 @@ long bm_trial_epochs(const bm_tuning *t, size_t trial, int rung)
     return bm_assigned_epochs(t, &t->trials[trial], rung);
 }
 
-bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
+bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t place,
                          bm_tune_job job)
 {
+    const bm_trial_place *p = &t->places[place];
     char config[PATH_MAX], run[PATH_MAX], log[PATH_MAX];
-    char until[32], ranks[32], seed[64];
+    char until[32], ranks[32], seed[64], share[64];
+    char host[BM_HOST_NAME + 40], network[300];
     char *words[16] = {"bmuf", "train", config, "--out", run, "-v"};
     size_t n = 6;
 
@@ -209,7 +212,18 @@ bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
         words[n++] = "--set=job.threads=1";
     snprintf(ranks, sizeof ranks, "--ranks=%ld", t->ranks);
     words[n++] = ranks;
-    return bm_children_start(c, id, words, log);
+    if (p->host != NULL && !p->here) {
+        snprintf(host, sizeof host, "--hosts=%s:%ld", p->host, t->ranks);
+        words[n++] = host;
+        if (bm_argument(t->arguments, "interface") != NULL) {
+            snprintf(network, sizeof network, "--interface=%s",
+                     bm_argument(t->arguments, "interface"));
+            words[n++] = network;
+        }
+    }
+    snprintf(share, sizeof share, "%ld/%ld", p->share, p->of);
+    setenv(BM_PLACE_SHARE, share, 1); /* for the trial */
+    return bm_children_start(c, place, words, log);
 }
 
 /* The last line that the trial printed as an error, without "bmuf: ". */

@@ -9,6 +9,7 @@
 #include "cli/report/scale/network.h"
 #include "cli/terminal.h"
 #include "cli/tune/phase.h"
+#include "cli/tune/places.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/words.h"
@@ -298,11 +299,11 @@ static void describe(const bm_tuning *t)
     char text[200];
 
     bm_log(BM_NOTE,
-           "%s of %ld epochs in %ld %s; budget %ld epochs, %ld at a time",
+           "%s of %ld epochs in %ld %s; budget %ld epochs, %s",
            t->set.trials > 0 ? bm_count_noun(t->set.trials, "trial").text
                              : "trials",
            t->epochs, t->set.rungs, t->set.rungs == 1 ? "rung" : "rungs",
-           t->set.epochs, t->at_a_time);
+           t->set.epochs, bm_places_text(t));
     for (size_t k = 0; k < t->space.n; k++) {
         bm_axis_describe(&t->space.axis[k], text, sizeof text);
         bm_log(BM_NOTE, "  %-18s %s", t->space.axis[k].name, text);
@@ -360,18 +361,13 @@ static bm_status read_settings(bm_tuning *t)
 static bm_status prepare(bm_tuning *t)
 {
     const bm_arguments *a = t->arguments;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), jobs = 1;
     bm_network network;
 
     BM_TRY(read_settings(t));
     BM_TRY(bm_network_read(t->set.network, &network)); /* before it is needed */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));
     BM_TRY(bm_settings_fit(t->config, &t->given, t->ranks));
-    jobs = cores / t->ranks;
-    if (t->given.job.threads > 1)
-        jobs /= t->given.job.threads;
-    BM_TRY(bm_argument_number(a, "jobs", jobs > 0 ? jobs : 1, 1, BM_CHILDREN,
-                              &t->at_a_time));
+    BM_TRY(bm_places_find(t));
     BM_TRY(open_data(t));
     if (t->set.epochs == 0)
         t->set.epochs = t->set.trials > 0 || t->set.minutes > 0
@@ -408,6 +404,7 @@ static bm_status tune(const bm_arguments *a)
         bm_log(BM_NOTE, "stopped; the same command goes on from here");
 done:
     bm_search_free(t.search);
+    bm_places_free(&t);
     free(t.trials);
     bm_record_close(&t);
     bm_dataset_close(t.train);
@@ -429,9 +426,17 @@ static const bm_flag flags[] = {
     {"network", "NAME",
      "of that time: 1gbe, 10gbe (default), .., or a file; see bmuf scale", 0,
      false},
-    {"jobs", "N", "trials side by side; default: as many as there are cores",
+    {"jobs", "N",
+     "trials side by side; default: as many as there are GPUs, or else cores, or "
+     "as fit on the hosts",
      'j', false},
     {"ranks", "RANKS", "number of MPI processes of each trial", 'n', false},
+    {"hosts", "HOST:SLOTS,..",
+     "run trials over ssh on these hosts, each trial on one of them", 0, false},
+    {"hostfile", "FILE",
+     "the hosts are lines \"a slots=4\", as for mpirun", 0, false},
+    {"interface", "NAME|CIDR",
+     "network to the hosts, as eth0 or 10.0.0.0/24; default: all", 0, false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
     {0},
 };
@@ -445,7 +450,8 @@ const bm_verb bm_verb_tune = {
             "      --over bmuf.momentum=0.5..0.99:logit --over "
             "train.rate=0.01..0.2\n"
             "  bmuf tune my.ini --out tune/3 --target 5 --network 10gbe \\\n"
-            "      --over block.steps=5..200 --over job.workers=4,16,64\n\n"
+            "      --over block.steps=5..200 --over job.workers=4,16,64\n"
+            "  bmuf tune my.ini --out tune/4 --hosts a:8,b:8\n\n"
             "Trains trials, stops most of them early, and trains the best with "
             "several seeds.\nWithout --over it searches what matters for the "
             "strategy. Workers are logical:\none computer can tune for 64. The "

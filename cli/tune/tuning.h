@@ -14,6 +14,7 @@
 #ifndef BM_CLI_TUNE_TUNING_H
 #define BM_CLI_TUNE_TUNING_H
 
+#include "cli/hosts/hosts.h"
 #include "cli/report/runs/summary.h"
 #include "cli/report/scale/load.h"
 #include "cli/tune/children.h"
@@ -42,11 +43,22 @@ typedef struct bm_tune_result {
 
 enum { BM_MOST_FINALISTS = 102 };
 
+/* Where a trial runs (places.h). */
+typedef struct bm_trial_place {
+    const char *host; /* borrowed; NULL: this one, without a name */
+    bool here;        /* its name is this host's */
+    long share, of;   /* which one, from 0, of how many on its host */
+    bool lost;        /* the host does not answer */
+} bm_trial_place;
+
 typedef struct bm_tuning {
     const bm_arguments *arguments; /* borrowed */
     const char *path, *directory;  /* of CONFIG; --out; borrowed */
     bm_tune_settings set;
-    long ranks, at_a_time; /* of a trial; trials */
+    long ranks; /* of a trial */
+    bm_hosts hosts;
+    bm_trial_place *places; /* [n_places] of places.h, in hosts */
+    size_t n_places;
 
     bm_config *config; /* as given */
     bm_settings given;
@@ -86,8 +98,8 @@ BM_CHECKED bm_status bm_trial_check_listed(const bm_tuning *t);
 /* Writes the configuration of a new trial. */
 BM_CHECKED bm_status bm_trial_write(bm_tuning *t, size_t trial);
 
-/* Starts the job as a process with this id. */
-BM_CHECKED bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t id,
+/* Starts the job as a process at a place, whose number is its id. */
+BM_CHECKED bm_status bm_trial_start(bm_tuning *t, bm_children *c, size_t place,
                                     bm_tune_job job);
 
 /* Whether the trial has been trained so far already; then *out is its result. */
