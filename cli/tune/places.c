@@ -135,9 +135,9 @@ void bm_places_free(bm_tuning *t)
 static bool answers(const bm_tuning *t, const char *name)
 {
     bm_hosts one = {0}, lost = {0};
-    bool yes = bm_hosts_add(&one, name, strlen(name), t->ranks, t->ranks) !=
-                   BM_OK ||
-               bm_reach_keep(&one, &lost, t->directory) == BM_OK;
+    bool yes =
+        bm_hosts_add(&one, name, strlen(name), t->ranks, t->ranks) != BM_OK ||
+        bm_reach_keep(&one, &lost, t->directory) == BM_OK;
 
     bm_hosts_free(&one);
     bm_hosts_free(&lost);
@@ -167,8 +167,7 @@ const char *bm_places_text(const bm_tuning *t)
     const char *on = t->hosts.n > 1 ? " on " : "";
 
     snprintf(text, sizeof text, "%zu at a time%s%s", t->n_places, on,
-             t->hosts.n > 1
-                 ? bm_count_noun((long long)t->hosts.n, "host").text
-                 : "");
+             t->hosts.n > 1 ? bm_count_noun((long long)t->hosts.n, "host").text
+                            : "");
     return text;
 }

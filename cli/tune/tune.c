@@ -298,12 +298,16 @@ static void describe(const bm_tuning *t)
 {
     char text[200];
 
-    bm_log(BM_NOTE,
-           "%s of %ld epochs in %ld %s; budget %ld epochs, %s",
+    bm_log(BM_NOTE, "%s of %ld epochs in %ld %s; budget %ld epochs, %s",
            t->set.trials > 0 ? bm_count_noun(t->set.trials, "trial").text
                              : "trials",
            t->epochs, t->set.rungs, t->set.rungs == 1 ? "rung" : "rungs",
            t->set.epochs, bm_places_text(t));
+    if ((long)t->n_places > t->set.ahead)
+        bm_log(BM_NOTE,
+               "the search has %ld at a time; for all places begin it with "
+               "--set tune.ahead=%zu",
+               t->set.ahead, t->n_places);
     for (size_t k = 0; k < t->space.n; k++) {
         bm_axis_describe(&t->space.axis[k], text, sizeof text);
         bm_log(BM_NOTE, "  %-18s %s", t->space.axis[k].name, text);
@@ -427,14 +431,15 @@ static const bm_flag flags[] = {
      "of that time: 1gbe, 10gbe (default), .., or a file; see bmuf scale", 0,
      false},
     {"jobs", "N",
-     "trials side by side; default: as many as there are GPUs, or else cores, or "
+     "trials side by side; default: as many as there are GPUs, or else cores, "
+     "or "
      "as fit on the hosts",
      'j', false},
     {"ranks", "RANKS", "number of MPI processes of each trial", 'n', false},
     {"hosts", "HOST:SLOTS,..",
      "run trials over ssh on these hosts, each trial on one of them", 0, false},
-    {"hostfile", "FILE",
-     "the hosts are lines \"a slots=4\", as for mpirun", 0, false},
+    {"hostfile", "FILE", "the hosts are lines \"a slots=4\", as for mpirun", 0,
+     false},
     {"interface", "NAME|CIDR",
      "network to the hosts, as eth0 or 10.0.0.0/24; default: all", 0, false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},

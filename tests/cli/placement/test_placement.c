@@ -2,6 +2,7 @@
  * Which cores ranks get, on hosts that hwloc makes from a description; the
  * expected sets are counted by hand.
  */
+#include "cli/placement/own_place.h"
 #include "cli/placement/placement.h"
 #include "tests/support/support.h"
 
@@ -167,6 +168,35 @@ static void test_gpus_of_the_driver(void **_)
     unsetenv("BMUF_TEST_CUDA");
 }
 
+/* As of four jobs side by side, on eight cores and the three GPUs. */
+static void test_jobs_side_by_side_have_shares_of_a_host(void **_)
+{
+    static const struct {
+        const char *share;
+        long cores;
+        int gpu;
+    } cases[] = {
+        {"0/4", 2, 0}, {"1/4", 2, 1},  {"3/4", 2, 0}, {"2/3", 3, 2},
+        {"4/4", 8, 0}, {"-1/4", 8, 0}, {"2", 8, 0},   {"", 8, 0},
+    };
+    bm_place place;
+
+    (void)_;
+    setenv("BMUF_TEST_BUS", "0000:FF:1F.7", 1);
+    bm_topology_close(host("node:1 core:8 pu:1"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        setenv(BM_PLACE_SHARE, cases[i].share, 1);
+        bm_own_place_take(&place, NULL, true, false);
+        assert_int_equal(place.cores, cases[i].cores);
+        assert_int_equal(place.gpu, cases[i].gpu);
+        bm_own_place_take(&place, NULL, false, false);
+        assert_int_equal(place.cores, cases[i].cores);
+        assert_int_equal(place.gpu, -1);
+    }
+    unsetenv(BM_PLACE_SHARE);
+    unsetenv("HWLOC_SYNTHETIC");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_ranks_are_near_their_gpus),
         cmocka_unit_test(test_a_real_host_is_found),
         cmocka_unit_test(test_gpus_of_the_driver),
+        cmocka_unit_test(test_jobs_side_by_side_have_shares_of_a_host),
     };
 
     return RUN_GROUP("placement", tests);

@@ -258,6 +258,24 @@ static void test_invalid_searches_are_refused(void **_)
                  "train holds something else");
 }
 
+/* The driver of this test has three GPUs, with which nothing can be trained. */
+static void test_a_gpu_has_one_trial(void **_)
+{
+    (void)_;
+    assert_fails(
+        BMUF("tune", "tune.ini", "--out", "gpus", "--set", "job.device=cuda"),
+        78, " 3 at a time", "cannot be trained");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "pairs", "--set",
+                      "job.device=cuda", "-n", "2"),
+                 78, " 1 at a time");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "crowd", "--set",
+                      "job.device=cuda", "--jobs", "5"),
+                 78, " 5 at a time");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--hosts", "a",
+                      "--hostfile", "b"),
+                 64, "--hosts and --hostfile both name hosts");
+}
+
 static void test_a_search_without_a_valid_point_is_refused(void **_)
 {
     program p;
@@ -691,6 +709,7 @@ int main(void)
         cmocka_unit_test(test_a_budget_that_is_too_small),
         cmocka_unit_test(test_a_larger_budget_continues_a_finished_search),
         cmocka_unit_test(test_finalists_are_judged_by_their_means),
+        cmocka_unit_test(test_a_gpu_has_one_trial),
         cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
         cmocka_unit_test(test_trials_have_no_copies_of_checkpoints),
         cmocka_unit_test(test_a_run_in_use_is_waited_for),
