@@ -540,7 +540,7 @@ static bool goes_on(const bm_vocab *v, const bool *runs_right,
                     const size_t *where, size_t i)
 {
     return i > 0 && runs_right[where[i]] && runs_right[where[i - 1]] &&
-           (!v->words || runs_right[where[i] - 1]);
+           (!v->words || where[i] == 0 || runs_right[where[i] - 1]);
 }
 
 bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels, size_t n,

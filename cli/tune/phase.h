@@ -16,8 +16,9 @@ typedef struct bm_tune_phase {
 /* From now on SIGTERM, SIGINT and SIGHUP end a phase. */
 void bm_tune_catch_signals(void);
 
-/* Trains all jobs, as many at once as there are places. Fails with BM_STOPPED after a
- * signal, and if the given configuration or three trials in a row fail. */
+/* Trains all jobs, as many at once as there are places. Fails with BM_STOPPED
+ * after a signal, with BM_ERR_COMM if all hosts are lost, and if the given
+ * configuration or three trials in a row fail. */
 BM_CHECKED bm_status bm_tune_phase_run(bm_tuning *t, const bm_tune_phase *p);
 
 #endif

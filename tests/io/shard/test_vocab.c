@@ -335,6 +335,7 @@ static void test_words_that_run_from_left_to_right_are_turned(void **_)
     assert_ok(bm_vocab_order(v, labels, 7, order));
     assert_memory_equal(order, turned, sizeof turned);
     assert_int_equal(bm_vocab_decode(v, &outside, 1, &decoded), BM_ERR_ARG);
+    assert_decoded(v, (int32_t[]){0, 3, 2}, 3, "ab cd"); /* a blank first */
     bm_vocab_free(v);
 }
 
