@@ -46,17 +46,7 @@ kind = constant
 frames_total = 1800
 END
 net_up 3 200mbit
-# shellcheck disable=SC2154 # set by net_up
-cat >agent <<END
-#!/bin/sh
-case \$1 in
-10.77.0.3) [ ! -e $work/is-cut ] || { echo 'No route to host' >&2; exit 255; } ;;
-esac
-exec $net_work/agent "\$@"
-END
-chmod +x agent
-export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$work/agent"
-export OMPI_MCA_btl=tcp,self # no shared memory between namespaces
+net_use_agent
 
 count() { events "$1" run/journal.jsonl; } # EVENT
 comes() { # EVENT NUMBER SECONDS
@@ -77,8 +67,7 @@ job=$!
 comes block 20 60
 grep -q '"ranks":3' run/journal.jsonl || fail 'not three ranks'
 
-: >is-cut # the agent, which stands for ssh, does not use the network
-net_in switch ip link set port3 down
+net_cut 3
 cut=$(now)
 comes start 2 60
 comes block "$(($(count block) + 3))" 30
@@ -87,8 +76,7 @@ grep '"event":"start"' run/journal.jsonl | tail -n 1 | grep -q '"ranks":2' ||
     fail 'not on two ranks'
 grep -q 'continuing without 10.77.0.3: ' run.log || fail 'no word of n3'
 
-rm is-cut
-net_in switch ip link set port3 up
+net_mend 3
 back=$(now)
 comes start 3 90
 comes block "$(($(count block) + 3))" 30

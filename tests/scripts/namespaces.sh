@@ -15,6 +15,9 @@
 #                       killed after 100 s
 #   net_mpirun 2 4 PROGRAM ARGS..     runs it by mpirun, with 4 ranks on each of
 #                       2 hosts; killed after 300 s
+#   net_use_agent       mpirun starts ranks on hosts by an agent in place of ssh
+#   net_cut 3           cuts n3 off from the network: the agent does not reach it
+#   net_mend 3          and connects it again
 #   net_sent 2          prints the bytes that n2 has sent
 #   net_down            removes all hosts and ends what runs there; for a trap
 #   $net_delay          the delay that net_up has set, as text
@@ -91,6 +94,7 @@ net_up() { # HOSTS RATE
 #!/bin/sh
 host=\$1
 shift
+[ ! -e $net_work/cut.\${host##*.} ] || { echo 'No route to host' >&2; exit 255; }
 exec ip netns exec $net_name-\${host##*.} unshare -u sh -c \
     'hostname "\$0"; exec sh -c "\$1"' "n\${host##*.}" "\$*"
 END
@@ -155,6 +159,21 @@ net_mpirun() { # HOSTS RANKS PROGRAM ARGS..
         unshare -u sh -c 'hostname n1; exec "$@"' sh timeout -k 9 300 \
         mpirun -np "$net_ranks" --hostfile "$net_work/hosts" --bind-to none \
         -x TMPDIR "$@"
+}
+
+net_use_agent() {
+    export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$net_work/agent"
+    export OMPI_MCA_btl=tcp,self # no shared memory between namespaces
+}
+
+net_cut() { # NUMBER
+    : >"$net_work/cut.$1"
+    net_in switch ip link set "port$1" down
+}
+
+net_mend() { # NUMBER
+    rm "$net_work/cut.$1"
+    net_in switch ip link set "port$1" up
 }
 
 net_sent() { # NUMBER

@@ -43,17 +43,7 @@ seeds = 2
 finalists = 1
 END
 net_up 3 200mbit
-# shellcheck disable=SC2154 # set by net_up
-cat >agent <<END
-#!/bin/sh
-case \$1 in
-10.77.0.3) [ ! -e $work/is-cut ] || { echo 'No route to host' >&2; exit 255; } ;;
-esac
-exec $net_work/agent "\$@"
-END
-chmod +x agent
-export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$work/agent"
-export OMPI_MCA_btl=tcp,self # no shared memory between namespaces
+net_use_agent
 
 # search DIR OPTION..: on n1
 search() {
@@ -78,8 +68,7 @@ until grep -qs 'starting: .*10.77.0.3:1' many/trials/*.log &&
     [ $tries -lt 600 ] || fail 'n3 is not used'
     sleep 0.1
 done
-: >is-cut # the agent, which stands for ssh, does not use the network
-net_in switch ip link set port3 down
+net_cut 3
 wait "$job" || fail "exit $?"
 job=
 grep -q '4 at a time on 3 hosts' many.log || fail 'not four places'
