@@ -51,8 +51,8 @@ static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
     }
     find_share(&share, &of);
     bm_placement_find(out, t, &sites, of * here, share * here + before);
-    if (here == 1 &&
-        sites.n == 0) /* the kernel knows better where it is idle */
+    /* a single rank without a GPU may move to any idle core */
+    if (here == 1 && sites.n == 0)
         out->bound = false;
 }
 
