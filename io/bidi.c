@@ -69,7 +69,34 @@ static void free_line(line *l)
     free(l->level);
 }
 
-bm_status bm_text_runs_right(const char *text, bool *runs_right)
+/* Left to right if all letters are; a line without letters is from right to left. */
+static FriBidiParType direction(const line *l)
+{
+    bool latin = false;
+
+    for (FriBidiStrIndex k = 0; k < l->n; k++)
+        if (FRIBIDI_IS_LETTER(l->type[k])) {
+            if (FRIBIDI_IS_RTL(l->type[k]))
+                return FRIBIDI_PAR_RTL;
+            latin = true;
+        }
+    return latin ? FRIBIDI_PAR_LTR : FRIBIDI_PAR_RTL;
+}
+
+/* Digits whose next letter is Latin count as Latin, as rule W7 has it for those
+ * whose last one is. */
+static void join_digits_to_the_next_word(line *l)
+{
+    bool latin = false;
+
+    for (FriBidiStrIndex k = l->n; k-- > 0;)
+        if (FRIBIDI_IS_LETTER(l->type[k]))
+            latin = !FRIBIDI_IS_RTL(l->type[k]);
+        else if (latin && l->type[k] == FRIBIDI_TYPE_EN)
+            l->type[k] = FRIBIDI_TYPE_LTR;
+}
+
+bm_status bm_text_runs_right(const char *text, bool join, bool *runs_right)
 {
     FriBidiParType base = FRIBIDI_PAR_RTL;
     FriBidiChar code = 0;
@@ -79,6 +106,9 @@ bm_status bm_text_runs_right(const char *text, bool *runs_right)
     BM_TRY_DONE(make_line(&l, text));
     fribidi_get_bidi_types(l.code, l.n, l.type);
     fribidi_get_bracket_types(l.code, l.n, l.type, l.bracket);
+    base = direction(&l);
+    if (join)
+        join_digits_to_the_next_word(&l);
     if (l.n > 0 && fribidi_get_par_embedding_levels_ex(l.type, l.bracket, l.n,
                                                        &base, l.level) == 0)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the levels of a text");

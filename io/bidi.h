@@ -15,8 +15,10 @@
 long bm_text_letters_left(const char *text);
 
 /* runs_right[i] <- whether the character of byte i runs from left to right in a
- * line from right to left. runs_right: [strlen(text)]. Bytes that are not UTF-8
- * count as a character each. Fails with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_text_runs_right(const char *text, bool *runs_right);
+ * line from right to left; all do in a line of Latin letters. join: digits before a
+ * Latin word run on with it, as those after one do. runs_right: [strlen(text)].
+ * Bytes that are not UTF-8 count as a character each. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_text_runs_right(const char *text, bool join,
+                                        bool *runs_right);
 
 #endif

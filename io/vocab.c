@@ -543,8 +543,10 @@ static bool goes_on(const bm_vocab *v, const bool *runs_right,
            (!v->words || where[i] == 0 || runs_right[where[i] - 1]);
 }
 
-bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels, size_t n,
-                         size_t *order)
+/* order [n] <- that of the text for labels as the frames have them, or back. join: of
+ * bm_text_runs_right. */
+static bm_status find_order(const bm_vocab *v, const int32_t *labels, size_t n,
+                            bool join, size_t *order)
 {
     size_t *where = NULL;
     bool *runs_right = NULL;
@@ -562,7 +564,7 @@ bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels, size_t n,
     runs_right = calloc(strlen(text) + 1, sizeof *runs_right);
     if (runs_right == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to order %zu labels", n);
-    BM_TRY_DONE(bm_text_runs_right(text, runs_right));
+    BM_TRY_DONE(bm_text_runs_right(text, join, runs_right));
     for (size_t from = 0, to = 0; from < n; from = to) {
         for (to = from + 1; to < n && goes_on(v, runs_right, where, to);)
             to++;
@@ -576,23 +578,53 @@ done:
     return status;
 }
 
-/* Puts labels [n] in the other one of the two orders. */
-static bm_status turn(const bm_vocab *v, int32_t *labels, size_t n)
+/* Puts labels [n] in an order. Runs are reversed: labels change in pairs. */
+static void rearrange(int32_t *labels, size_t n, const size_t *order)
 {
-    size_t *order = malloc((n + 1) * sizeof *order);
-    bm_status status = BM_OK;
-
-    if (order == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
-    status = bm_vocab_order(v, labels, n, order);
-    for (size_t i = 0; status == BM_OK && i < n; i++)
-        if (order[i] > i) { /* runs are reversed: labels change in pairs */
+    for (size_t i = 0; i < n; i++)
+        if (order[i] > i) {
             int32_t label = labels[i];
 
             labels[i] = labels[order[i]];
             labels[order[i]] = label;
         }
+}
+
+/* Puts labels [n] of a text in the order of the frames. */
+static bm_status turn(const bm_vocab *v, int32_t *labels, size_t n)
+{
+    size_t *order = NULL;
+    bm_status status = BM_OK;
+
+    if (!v->right_to_left)
+        return BM_OK;
+    order = malloc((n + 1) * sizeof *order);
+    if (order == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    status = find_order(v, labels, n, false, order);
+    if (status == BM_OK)
+        rearrange(labels, n, order);
     free(order);
+    return status;
+}
+
+bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels, size_t n,
+                         size_t *order)
+{
+    size_t bytes = n * sizeof *labels;
+    int32_t *again = malloc(bytes + 1);
+    bm_status status = BM_OK;
+
+    if (again == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    memcpy(again, labels, bytes);
+    BM_TRY_DONE(find_order(v, again, n, true, order));
+    rearrange(again, n, order);
+    BM_TRY_DONE(turn(v, again, n));
+    if (memcmp(again, labels, bytes) != 0) /* such a text looks different */
+        BM_TRY_DONE(find_order(v, labels, n, false, order));
+done:
+    free(again);
     return status;
 }
 
@@ -615,24 +647,24 @@ bm_status bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
             show(p, first);
         ++*unknown;
     }
-    return v->right_to_left ? turn(v, labels, *n) : BM_OK;
+    return turn(v, labels, *n);
 }
 
 bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
                           char **out)
 {
-    int32_t *turned = NULL;
+    int32_t *turned = malloc((n + 1) * sizeof *turned);
+    size_t *order = malloc((n + 1) * sizeof *order);
     bm_status status = BM_OK;
 
-    if (!v->right_to_left)
-        return bm_vocab_spell(v, labels, n, out);
-    turned = malloc((n + 1) * sizeof *turned);
-    if (turned == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory to order %zu labels", n);
+    if (turned == NULL || order == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to order %zu labels", n);
     memcpy(turned, labels, n * sizeof *turned);
-    status = turn(v, turned, n);
-    if (status == BM_OK)
-        status = bm_vocab_spell(v, turned, n, out);
+    BM_TRY_DONE(bm_vocab_order(v, labels, n, order));
+    rearrange(turned, n, order);
+    BM_TRY_DONE(bm_vocab_spell(v, turned, n, out));
+done:
     free(turned);
+    free(order);
     return status;
 }

@@ -96,8 +96,9 @@ BM_CHECKED bm_status bm_vocab_encode(const bm_vocab *v, const char *text,
 BM_CHECKED bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels,
                                      size_t n, char **out);
 
-/* order [n] <- label i of the text is labels[order[i]]. _spell is the text of
- * labels in that order. They fail as bm_vocab_decode. */
+/* order [n] <- label i of the text is labels[order[i]]. Of two texts that look the
+ * same it is the one where a number follows a Latin word ("page 12"). _spell is the
+ * text of labels in that order. They fail as bm_vocab_decode. */
 BM_CHECKED bm_status bm_vocab_order(const bm_vocab *v, const int32_t *labels,
                                     size_t n, size_t *order);
 BM_CHECKED bm_status bm_vocab_spell(const bm_vocab *v, const int32_t *labels,

@@ -18,13 +18,14 @@ static void print(const bm_vocab *v)
     free(text);
 }
 
-static void encode(const bm_vocab *v, const char *text)
+static void encode(bm_vocab *v, const char *text, bool right_to_left)
 {
     size_t n = strlen(text), unknown = 0, count = 0;
     int32_t *labels = malloc((n + 1) * sizeof *labels);
     char first[64], *decoded = NULL;
 
     FUZZ_RULE(labels != NULL);
+    bm_vocab_set_right_to_left(v, right_to_left);
     FUZZ_RULE(bm_vocab_encode(v, text, labels, &count, &unknown, first) ==
               BM_OK);
     FUZZ_RULE(count + unknown <= n);
@@ -44,14 +45,16 @@ static void run(const char *path, const uint8_t *data, size_t size)
 
         if (bm_vocab_read(&v, path, words) == BM_OK) {
             print(v);
-            encode(v, text);
+            encode(v, text, false);
+            encode(v, text, true);
         }
         bm_vocab_free(v);
         FUZZ_RULE(bm_vocab_new(&v, words) == BM_OK);
         if (bm_vocab_learn(v, text) == BM_OK) {
             bm_vocab_sort(v);
             print(v);
-            encode(v, text);
+            encode(v, text, false);
+            encode(v, text, true);
         }
         bm_vocab_free(v);
     }

@@ -289,7 +289,12 @@ static void test_runs_from_left_to_right_are_turned(void **_)
         {A " ab cd! " B, A " dc ba! " B},
         {A "(ab)" B, A "(ba)" B},
         {A " \xd9\xa1\xd9\xa2", A " \xd9\xa2\xd9\xa1"}, /* Arabic 1, 2 */
+        {A " ab 12 " B, A " 21 ba " B}, /* as "12 ab": the digits come last */
+        {A " ab, 12-12. " B, A " 21-21 ,ba. " B},
+        {A " 12 34 " B " ab", A " 21 43 " B " ba"},
         {"ab", "ba"},
+        {A " 12 (ab) " B, A " 21 (ba) " B},
+        {"12 ab, cd 34.", ".43 dc ,ba 21"}, /* all of a Latin line runs right */
         {"", ""},
     };
     bm_vocab *v = NULL, *copy = NULL;
@@ -315,6 +320,35 @@ static void test_runs_from_left_to_right_are_turned(void **_)
     }
     bm_vocab_free(v);
     bm_vocab_free(copy);
+}
+
+/* All lines of four of these pieces. Some look the same, as "ab 12" and "12 ab". */
+static void test_what_is_read_from_frames_has_these_frames(void **_)
+{
+    static const char *const pieces[] = {A,   "ab", "12", " ",
+                                         ".", "-",  "(",  ")"};
+    enum { N = sizeof pieces / sizeof pieces[0] };
+    bm_vocab *v = NULL;
+
+    (void)_;
+    assert_ok(bm_vocab_new(&v, false));
+    assert_ok(bm_vocab_learn(v, A B "ab12 .-()"));
+    bm_vocab_set_right_to_left(v, true);
+    for (int line = 0; line < N * N * N * N; line++) {
+        char text[32] = B, *again = NULL;
+        int32_t labels[32], same[32];
+        size_t n = 0, n_same = 0, unknown = 0;
+
+        for (int rest = line, i = 0; i < 4; i++, rest /= N)
+            strcat(text, pieces[rest % N]);
+        n = encoded(v, text, labels, &unknown, NULL);
+        assert_ok(bm_vocab_decode(v, labels, n, &again));
+        n_same = encoded(v, again, same, &unknown, NULL);
+        assert_int_equal(n_same, n);
+        assert_memory_equal(same, labels, n * sizeof *labels);
+        free(again);
+    }
+    bm_vocab_free(v);
 }
 
 static void test_words_that_run_from_left_to_right_are_turned(void **_)
@@ -372,6 +406,7 @@ int main(void)
         cmocka_unit_test(test_words_and_characters_are_different_vocabularies),
         cmocka_unit_test(test_a_large_vocabulary_finds_every_word),
         cmocka_unit_test(test_runs_from_left_to_right_are_turned),
+        cmocka_unit_test(test_what_is_read_from_frames_has_these_frames),
         cmocka_unit_test(test_words_that_run_from_left_to_right_are_turned),
         cmocka_unit_test(test_labels_out_of_range_cannot_be_decoded),
     };
