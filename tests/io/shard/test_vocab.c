@@ -335,12 +335,13 @@ static void test_what_is_read_from_frames_has_these_frames(void **_)
     assert_ok(bm_vocab_learn(v, A B "ab12 .-()"));
     bm_vocab_set_right_to_left(v, true);
     for (int line = 0; line < N * N * N * N; line++) {
-        char text[32] = B, *again = NULL;
+        char text[32], *again = NULL;
         int32_t labels[32], same[32];
         size_t n = 0, n_same = 0, unknown = 0;
 
-        for (int rest = line, i = 0; i < 4; i++, rest /= N)
-            strcat(text, pieces[rest % N]);
+        snprintf(text, sizeof text, B "%s%s%s%s", pieces[line % N],
+                 pieces[line / N % N], pieces[line / N / N % N],
+                 pieces[line / N / N / N]);
         n = encoded(v, text, labels, &unknown, NULL);
         assert_ok(bm_vocab_decode(v, labels, n, &again));
         n_same = encoded(v, again, same, &unknown, NULL);
