@@ -653,10 +653,14 @@ bm_status bm_vocab_encode(const bm_vocab *v, const char *text, int32_t *labels,
 bm_status bm_vocab_decode(const bm_vocab *v, const int32_t *labels, size_t n,
                           char **out)
 {
-    int32_t *turned = malloc((n + 1) * sizeof *turned);
-    size_t *order = malloc((n + 1) * sizeof *order);
+    int32_t *turned = NULL;
+    size_t *order = NULL;
     bm_status status = BM_OK;
 
+    if (!v->right_to_left)
+        return bm_vocab_spell(v, labels, n, out);
+    turned = malloc((n + 1) * sizeof *turned);
+    order = malloc((n + 1) * sizeof *order);
     if (turned == NULL || order == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory to order %zu labels", n);
     memcpy(turned, labels, n * sizeof *turned);
