@@ -1,10 +1,10 @@
 #include "io/inspect/check_parts.h"
 
+#include "core/child.h"
 #include "core/file/file.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"
-#include "io/inspect/child.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>

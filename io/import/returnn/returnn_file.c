@@ -1,5 +1,6 @@
 #include "io/import/returnn/returnn_file.h"
 
+#include "core/child.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
 #include "core/log.h"
@@ -15,7 +16,8 @@ enum {
     MOST_KEYS = 64,
     LONGEST_KEY = 100,
     MOST_CLASSES = 1 << 24,
-    LABELS_AT_A_TIME = 1 << 16
+    LABELS_AT_A_TIME = 1 << 16,
+    MOST_SECONDS = 600 /* of a processor, to open a file */
 };
 
 typedef struct key_list {
@@ -439,8 +441,8 @@ static bm_status open_all(bm_returnn_file *f, const char *target)
     return read_lengths(f);
 }
 
-bm_status bm_returnn_open(bm_returnn_file **out, const char *path,
-                          const char *target)
+static bm_status open_file(bm_returnn_file **out, const char *path,
+                           const char *target)
 {
     bm_returnn_file *f = calloc(1, sizeof *f);
     bm_status status = BM_OK;
@@ -457,6 +459,40 @@ bm_status bm_returnn_open(bm_returnn_file **out, const char *path,
     else
         bm_returnn_close(f);
     return status;
+}
+
+typedef struct trial {
+    const char *path, *target;
+} trial;
+
+/* What fails here, fails in the parent again, which reports it. */
+static void try_to_open(void *self, FILE *out)
+{
+    const trial *t = self;
+    bm_returnn_file *f = NULL;
+
+    (void)out;
+    bm_log_use_style(&(bm_log_style){.most = BM_ERROR});
+    if (open_file(&f, t->path, t->target) == BM_OK)
+        bm_returnn_close(f);
+}
+
+/* HDF5 1.10 crashes when it opens some damaged files: a child tries first. */
+bm_status bm_returnn_open(bm_returnn_file **out, const char *path,
+                          const char *target)
+{
+    trial t = {path, target};
+    bm_child child = {.work = try_to_open, .self = &t, .seconds = MOST_SECONDS};
+    int ended = 0;
+
+    BM_TRY(bm_child_run(&child, &ended));
+    if (ended != 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: HDF5 crashes, or does not finish, when it opens "
+                       "this file, which is damaged or was not closed; write "
+                       "it again",
+                       path);
+    return open_file(out, path, target);
 }
 
 void bm_returnn_close(bm_returnn_file *f)

@@ -486,6 +486,23 @@ static void test_damaged_files_never_crash(void **state)
     free(bytes);
 }
 
+/* The tree of names of the root group is damaged: HDF5 1.10 crashes, later ones
+ * read the file. */
+static void test_a_crash_of_hdf5_is_an_error(void **state)
+{
+    const char *path = BMUF_CORPUS "/returnn/names-damaged.hdf";
+    bm_importer *i = NULL;
+    bm_status status = open_file(&i, path, NULL, 0, NULL);
+
+    (void)state;
+    if (status == BM_OK) {
+        bm_importer_close(i);
+        return;
+    }
+    assert_int_equal(status, BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "names-damaged.hdf: HDF5 crashes"));
+}
+
 /* A shard of ours is such a file: packed again it has the same labels. */
 static void test_a_shard_is_packed_again(void **state)
 {
@@ -526,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_faults_of_files_name_what_is_wrong),
         cmocka_unit_test(test_files_of_other_kinds_are_refused),
         cmocka_unit_test(test_damaged_files_never_crash),
+        cmocka_unit_test(test_a_crash_of_hdf5_is_an_error),
         cmocka_unit_test(test_a_shard_is_packed_again),
     };
 

@@ -4,7 +4,6 @@
 #include "core/file/file.h"
 #include "core/words.h"
 #include "io/inspect/check.h"
-#include "io/inspect/child.h"
 #include "io/inspect/describe.h"
 #include "tests/support/datasets.h"
 #include "tests/support/support.h"
@@ -13,7 +12,6 @@
 #include <hdf5.h>
 #include <jansson.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -489,75 +487,6 @@ static void test_a_directory_without_shards_is_missing_input(void **_)
     corpus_remove(directory);
 }
 
-/* ---- the child process --------------------------------------------------- */
-
-typedef struct received {
-    char text[64];
-    void (*end)(void);
-} received;
-
-static void work(void *self, FILE *out)
-{
-    const received *h = self;
-
-    fprintf(out, "one\ntwo\nthr");
-    fflush(out);
-    h->end();
-}
-
-static void receive(void *self, const char *line)
-{
-    received *h = self;
-
-    size_t n = strlen(h->text);
-
-    snprintf(h->text + n, sizeof h->text - n, "%s.", line);
-}
-
-static void just_end(void) {}
-
-static void be_killed(void)
-{
-    raise(SIGKILL);
-}
-
-static void loop(void)
-{
-    for (volatile bool forever = true; forever;)
-        ;
-}
-
-static void leave(void)
-{
-    _exit(5);
-}
-
-static void
-test_lines_of_a_child_are_received_until_it_ends_or_crashes(void **_)
-{
-    static const struct {
-        void (*end)(void);
-        int ended, or_else;
-    } cases[] = {
-        {just_end, 0, 0},
-        {be_killed, SIGKILL, SIGKILL},
-        {leave, -1, -1},
-        {loop, SIGXCPU, SIGKILL},
-    };
-
-    (void)_;
-    FOR_EACH (i, cases) {
-        received h = {.end = cases[i].end};
-        bm_child child = {
-            .work = work, .receive = receive, .self = &h, .seconds = 1};
-        int ended = 77;
-
-        assert_ok(bm_child_run(&child, &ended));
-        assert_true(ended == cases[i].ended || ended == cases[i].or_else);
-        assert_string_equal(h.text, "one.two."); /* no half lines */
-    }
-}
-
 /* ---- whole data sets ------------------------------------------------------ */
 
 /* Makes a shard as it was before shards had their number. */
@@ -736,8 +665,6 @@ int main(void)
         cmocka_unit_test(test_damage_does_not_hide_infeasible_sequences),
         cmocka_unit_test(test_sequences_without_tags_are_reported_by_number),
         cmocka_unit_test(test_a_directory_without_shards_is_missing_input),
-        cmocka_unit_test(
-            test_lines_of_a_child_are_received_until_it_ends_or_crashes),
         cmocka_unit_test(test_old_data_sets_are_opened_with_a_note),
         cmocka_unit_test(test_many_missing_shards_are_counted),
         cmocka_unit_test(test_a_data_set_is_described_as_json),

@@ -1,6 +1,7 @@
-#include "io/inspect/child.h"
+#include "core/child.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,12 +18,24 @@ static void limit(int what, rlim_t most)
     }
 }
 
+/* A crash ends the child: handlers of the parent, such as MPI's, would report it,
+ * or go on. */
+static void restore_signals(void)
+{
+    static const int fatal[] = {SIGSEGV, SIGBUS,  SIGFPE,
+                                SIGILL,  SIGABRT, SIGXCPU};
+
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        signal(fatal[i], SIG_DFL);
+}
+
 static void run_child(const bm_child *child, int fd)
 {
     FILE *out = fdopen(fd, "w");
 
     if (out == NULL)
         _exit(1);
+    restore_signals();
     limit(RLIMIT_CORE, 0);
     if (child->seconds > 0)
         limit(RLIMIT_CPU, child->seconds);

@@ -2,8 +2,8 @@
  * child.h - work that may crash, in a child process: HDF5 does on some damaged
  * files. The child writes lines to a pipe that the parent reads.
  */
-#ifndef BM_IO_INSPECT_CHILD_H
-#define BM_IO_INSPECT_CHILD_H
+#ifndef BM_CORE_CHILD_H
+#define BM_CORE_CHILD_H
 
 #include "core/status.h"
 
