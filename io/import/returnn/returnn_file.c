@@ -5,6 +5,7 @@
 #include "core/finite.h"
 #include "core/log.h"
 #include "core/words.h"
+#include "io/import/returnn/returnn_keys.h"
 #include "io/import/returnn/returnn_texts.h"
 #include "io/shard/shard.h"
 
@@ -13,25 +14,16 @@
 #include <string.h>
 
 enum {
-    MOST_KEYS = 64,
-    LONGEST_KEY = 100,
     MOST_CLASSES = 1 << 24,
     LABELS_AT_A_TIME = 1 << 16,
     MOST_SECONDS = 600 /* of a processor, to open a file */
 };
 
-typedef struct key_list {
-    char name[MOST_KEYS][LONGEST_KEY + 1]; /* sorted */
-    bool data[MOST_KEYS];                  /* there is an array */
-    size_t n;
-    bool failed; /* too many, or too long */
-} key_list;
-
 struct bm_returnn_file {
     char *path;
     bm_h5_file h5;
     bool is_open;
-    key_list keys;
+    bm_returnn_keys keys;
     size_t key; /* which of them; keys.n: none */
     size_t n, features, classes, n_symbols;
     uint64_t *frames, *labels; /* [n + 1]: where sequences begin */
@@ -41,124 +33,6 @@ struct bm_returnn_file {
     int32_t *row;              /* [room]: labels of a sequence */
     size_t room;
 };
-
-/* ---- keys ---------------------------------------------------------------- */
-
-static size_t add_key(key_list *k, const char *name)
-{
-    size_t at = 0;
-
-    while (at < k->n && strcmp(k->name[at], name) < 0)
-        at++;
-    if (at < k->n && strcmp(k->name[at], name) == 0)
-        return at;
-    if (k->n == MOST_KEYS || strlen(name) > LONGEST_KEY) {
-        k->failed = true;
-        return 0;
-    }
-    memmove(k->name[at + 1], k->name[at], (k->n - at) * sizeof k->name[0]);
-    memmove(&k->data[at + 1], &k->data[at], (k->n - at) * sizeof k->data[0]);
-    memcpy(k->name[at], name, strlen(name) + 1);
-    k->data[at] = false;
-    k->n++;
-    return at;
-}
-
-static herr_t note_link(hid_t group, const char *name, const H5L_info_t *info,
-                        void *list)
-{
-    key_list *k = list;
-    size_t at = add_key(k, name);
-
-    (void)group;
-    (void)info;
-    if (!k->failed)
-        k->data[at] = true;
-    return k->failed;
-}
-
-static herr_t note_attribute(hid_t group, const char *name,
-                             const H5A_info_t *info, void *list)
-{
-    key_list *k = list;
-
-    (void)group;
-    (void)info;
-    (void)add_key(k, name);
-    return k->failed;
-}
-
-static bool has_group(const bm_returnn_file *f, const char *name)
-{
-    return H5Lexists(f->h5.id, name, H5P_DEFAULT) > 0 &&
-           H5Oexists_by_name(f->h5.id, name, H5P_DEFAULT) > 0;
-}
-
-/* The keys of all targets. */
-static bm_status find_keys(bm_returnn_file *f)
-{
-    hsize_t link = 0, attribute = 0;
-    key_list *k = &f->keys;
-
-    if (!has_group(f, "targets") || !has_group(f, "targets/data"))
-        return BM_OK;
-    if (H5Literate_by_name(f->h5.id, "targets/data", H5_INDEX_NAME, H5_ITER_INC,
-                           &link, note_link, k, H5P_DEFAULT) < 0)
-        return BM_FAIL(bm_h5_failure(), "%s: /targets/data: %s", f->path,
-                       bm_h5_reason());
-    if (has_group(f, "targets/size") &&
-        H5Aiterate_by_name(f->h5.id, "targets/size", H5_INDEX_NAME, H5_ITER_INC,
-                           &attribute, note_attribute, k, H5P_DEFAULT) < 0)
-        return BM_FAIL(bm_h5_failure(), "%s: /targets/size: %s", f->path,
-                       bm_h5_reason());
-    if (k->failed)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: more than %d targets, or one with a name of more "
-                       "than %d bytes",
-                       f->path, MOST_KEYS, LONGEST_KEY);
-    return BM_OK;
-}
-
-static void list_keys(const key_list *k, char *out, size_t room)
-{
-    size_t at = 0;
-
-    out[0] = '\0';
-    for (size_t i = 0; i < k->n && at + 1 < room; i++)
-        if (k->data[i]) {
-            int n = snprintf(out + at, room - at, " %s", k->name[i]);
-            at += n > 0 ? (size_t)n : 0;
-        }
-}
-
-static bm_status choose_key(bm_returnn_file *f, const char *wanted)
-{
-    const key_list *k = &f->keys;
-    size_t with_data = 0;
-    char all[400];
-
-    f->key = k->n;
-    for (size_t i = 0; i < k->n; i++) {
-        with_data += k->data[i];
-        if (k->data[i] &&
-            strcmp(k->name[i], wanted[0] != '\0' ? wanted : "classes") == 0)
-            f->key = i;
-    }
-    for (size_t i = 0; i < k->n && wanted[0] == '\0' && with_data == 1; i++)
-        if (k->data[i])
-            f->key = i;
-    list_keys(k, all, sizeof all);
-    if (f->key < k->n || (with_data == 0 && wanted[0] == '\0'))
-        return BM_OK;
-    if (wanted[0] != '\0')
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: there are no targets '%s', which features.target "
-                       "names; there are:%s",
-                       f->path, wanted, all);
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%s: which targets? Set features.target to one of:%s",
-                   f->path, all);
-}
 
 /* ---- tables -------------------------------------------------------------- */
 
@@ -262,7 +136,7 @@ static bm_status open_inputs(bm_returnn_file *f)
 {
     H5T_class_t class = H5T_NO_CLASS;
 
-    if (!has_group(f, "inputs"))
+    if (!bm_returnn_has(&f->h5, "inputs"))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has no /inputs; give a file of RETURNN's "
                        "HDFDataset with inputs",
@@ -303,7 +177,7 @@ static bm_status read_size(bm_returnn_file *f, const char *key)
     hid_t id = H5I_INVALID_HID, space = H5I_INVALID_HID;
     hssize_t n = 0;
 
-    if (!has_group(f, "targets/size") ||
+    if (!bm_returnn_has(&f->h5, "targets/size") ||
         H5Aexists_by_name(f->h5.id, "targets/size", key, H5P_DEFAULT) <= 0)
         return BM_OK;
     id = H5Aopen_by_name(f->h5.id, "targets/size", key, H5P_DEFAULT,
@@ -373,13 +247,14 @@ static bm_status count_classes(bm_returnn_file *f, const char *key)
  * takes /labels for "classes". */
 static bm_status read_symbols(bm_returnn_file *f, const char *key)
 {
-    char name[LONGEST_KEY + 32];
+    char name[BM_RETURNN_LONGEST_KEY + 32];
 
     snprintf(name, sizeof name, "targets/labels/%s", key);
-    if (has_group(f, "targets/labels") && has_group(f, name))
+    if (bm_returnn_has(&f->h5, "targets/labels") &&
+        bm_returnn_has(&f->h5, name))
         return bm_returnn_texts(&f->h5, name, BM_LONGEST_TAG, &f->n_symbols,
                                 &f->symbols);
-    if (strcmp(key, "classes") == 0 && has_group(f, "labels"))
+    if (strcmp(key, "classes") == 0 && bm_returnn_has(&f->h5, "labels"))
         return bm_returnn_texts(&f->h5, "labels", BM_LONGEST_TAG, &f->n_symbols,
                                 &f->symbols);
     return BM_OK;
@@ -388,9 +263,9 @@ static bm_status read_symbols(bm_returnn_file *f, const char *key)
 static bm_status open_targets(bm_returnn_file *f)
 {
     const char *key = f->key < f->keys.n ? f->keys.name[f->key] : NULL;
-    char name[LONGEST_KEY + 32];
+    char name[BM_RETURNN_LONGEST_KEY + 32];
 
-    if (key == NULL && has_group(f, "targetClasses"))
+    if (key == NULL && bm_returnn_has(&f->h5, "targetClasses"))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has /targetClasses, which HDFDataset does not read "
                        "either; link them with h5py: f[\"targets/data/"
@@ -432,8 +307,8 @@ static bm_status open_all(bm_returnn_file *f, const char *target)
     BM_TRY(check_kind(f->path));
     BM_TRY(bm_h5_open(&f->h5, f->path));
     f->is_open = true;
-    BM_TRY(find_keys(f));
-    BM_TRY(choose_key(f, target));
+    BM_TRY(bm_returnn_find_keys(&f->h5, &f->keys));
+    BM_TRY(bm_returnn_choose_key(&f->h5, &f->keys, target, &f->key));
     BM_TRY(open_inputs(f));
     BM_TRY(open_targets(f));
     BM_TRY(
