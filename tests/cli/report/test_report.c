@@ -2,6 +2,7 @@
 #include "models/bootstrap.h"
 #include "models/edit.h"
 #include "tests/support/command.h"
+#include "tests/support/evaluations.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
@@ -13,15 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 21, LONGEST = 80 }; /* of test/ */
-
 /* ---- compare ------------------------------------------------------------ */
-
-static json_t *result_of(outcome o)
-{
-    assert_code(o, 0);
-    return parse_json(o.out);
-}
 
 static json_t *run_of(const json_t *result, size_t k)
 {
