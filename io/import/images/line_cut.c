@@ -117,53 +117,115 @@ static size_t find_crossings(const bm_point *p, size_t n, double y, double *x)
     return found;
 }
 
-/* The pixels of a row whose centres are between two positions; returns how
- * many. */
-static size_t copy_span(const uint8_t *from, uint8_t *to, size_t width,
-                        double first, double last)
+/* Marks the pixels of a row whose centres are between two positions. */
+static void mark_span(bool *row, size_t width, double first, double last)
 {
     double a = fmax(ceil(first - 0.5), 0);
     double b = fmin(ceil(last - 0.5), (double)width);
 
-    if (!(a < b))
-        return 0;
-    memcpy(to + (size_t)a, from + (size_t)a, (size_t)(b - a));
-    return (size_t)(b - a);
+    for (double x = a; x < b; x++)
+        row[(size_t)x] = true;
 }
 
-/* *out: the rows of the page from *top on that the polygon covers, white outside
- * of it. *covered: pixels in it. */
-static bm_status mask(const bm_line_image *page, const bm_point *p, size_t n,
-                      bm_line_image *out, size_t *top, size_t *covered)
+/* The rows [top, top + height) of a page, and which of their pixels the polygon
+ * covers: [height, width], owned. */
+typedef struct window {
+    const uint8_t *grey;
+    bool *inside;
+    size_t top, width, height;
+} window;
+
+static bm_status find_window(const bm_line_image *page, const bm_point *p,
+                             size_t n, window *w)
 {
     double crossings[BM_MOST_POINTS], low = p[0].y, high = p[0].y;
     size_t bottom = 0;
 
-    *covered = 0;
     for (size_t i = 1; i < n; i++) {
         low = fmin(low, p[i].y);
         high = fmax(high, p[i].y);
     }
-    *top = (size_t)fmin(fmax(floor(low), 0), (double)page->height);
+    w->top = (size_t)fmin(fmax(floor(low), 0), (double)page->height);
     bottom = (size_t)fmin(fmax(ceil(high), 0), (double)page->height);
-    *out = (bm_line_image){
-        .width = page->width,
-        .height = bottom > *top ? bottom - *top : 0,
-    };
-    out->grey = malloc(out->width * out->height + 1);
-    if (out->grey == NULL)
+    w->height = bottom > w->top ? bottom - w->top : 0;
+    w->width = page->width;
+    w->grey = page->grey + w->top * w->width;
+    w->inside = calloc(w->height * w->width + 1, sizeof *w->inside);
+    if (w->inside == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu rows of a page",
-                       out->height);
-    memset(out->grey, 255, out->width * out->height);
-    for (size_t y = 0; y < out->height; y++) {
-        size_t k = find_crossings(p, n, (double)(y + *top) + 0.5, crossings);
+                       w->height);
+    for (size_t y = 0; y < w->height; y++) {
+        size_t k = find_crossings(p, n, (double)(y + w->top) + 0.5, crossings);
 
         for (size_t i = 0; i + 1 < k; i += 2)
-            *covered += copy_span(page->grey + (y + *top) * page->width,
-                                  out->grey + y * out->width, out->width,
-                                  crossings[i], crossings[i + 1]);
+            mark_span(w->inside + y * w->width, w->width, crossings[i],
+                      crossings[i + 1]);
     }
     return BM_OK;
+}
+
+/* The median grey of the line, which is that of the paper: ink covers less than
+ * half of it. -1: the polygon covers no pixel. */
+static int find_paper(const window *w)
+{
+    size_t count[256] = {0}, covered = 0, below = 0;
+    int grey = 0;
+
+    for (size_t i = 0; i < w->width * w->height; i++)
+        if (w->inside[i]) {
+            count[w->grey[i]]++;
+            covered++;
+        }
+    if (covered == 0)
+        return -1;
+    while (2 * (below += count[grey]) < covered)
+        grey++;
+    return grey;
+}
+
+/* ---- what is on the page -------------------------------------------------- */
+
+/* The part of a polygon where sign * coordinate <= limit (Sutherland and
+ * Hodgman 1974). An excursion adds a point at most, so that out has room for 3/2
+ * n of them. */
+static size_t clip(const bm_point *p, size_t n, bool vertical, double sign,
+                   double limit, bm_point *out)
+{
+    size_t found = 0;
+
+    for (size_t i = 0, j = n - 1; i < n; j = i++) {
+        double a = sign * (vertical ? p[j].y : p[j].x) - limit;
+        double b = sign * (vertical ? p[i].y : p[i].x) - limit;
+        double t = a / (a - b);
+
+        if ((a <= 0) != (b <= 0))
+            out[found++] = (bm_point){p[j].x + t * (p[i].x - p[j].x),
+                                      p[j].y + t * (p[i].y - p[j].y)};
+        if (b <= 0)
+            out[found++] = p[i];
+    }
+    return found;
+}
+
+/* The part of a polygon that is on the page; free(*out). */
+static bm_status clip_to_page(const bm_point *p, size_t n,
+                              const bm_line_image *page, bm_point **out,
+                              size_t *n_out)
+{
+    size_t room = 6 * n; /* (3/2)^4 is less than 6 */
+    bm_point *a = malloc(room * sizeof *a), *b = malloc(room * sizeof *b);
+    bm_status status = BM_OK;
+
+    *out = a;
+    if (a == NULL || b == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu points", n);
+    n = clip(p, n, false, -1, 0, b);
+    n = clip(b, n, false, 1, (double)page->width, a);
+    n = clip(a, n, true, -1, 0, b);
+    *n_out = clip(b, n, true, 1, (double)page->height, a);
+done:
+    free(b);
+    return status;
 }
 
 /* ---- the baseline --------------------------------------------------------- */
@@ -304,30 +366,33 @@ static void find_range(const curve *c, const bm_point *p, size_t n,
 
 /* ---- pixels --------------------------------------------------------------- */
 
-static double pixel(const bm_line_image *image, double x, double y)
+/* A window's pixels, with paper in place of what is outside of the polygon. */
+static double pixel(const window *w, int paper, double x, double y)
 {
-    if (x < 0 || y < 0 || x >= (double)image->width ||
-        y >= (double)image->height)
-        return 255;
-    return image->grey[(size_t)y * image->width + (size_t)x];
+    size_t at = 0;
+
+    if (x < 0 || y < 0 || x >= (double)w->width || y >= (double)w->height)
+        return paper;
+    at = (size_t)y * w->width + (size_t)x;
+    return w->inside[at] ? w->grey[at] : paper;
 }
 
 /* Interpolates between the centres of pixels. */
-static uint8_t sample(const bm_line_image *image, double x, double y)
+static uint8_t sample(const window *w, int paper, double x, double y)
 {
     double left = floor(x - 0.5), top = floor(y - 0.5);
     double a = x - 0.5 - left, b = y - 0.5 - top;
-    double upper =
-        (1 - a) * pixel(image, left, top) + a * pixel(image, left + 1, top);
-    double lower = (1 - a) * pixel(image, left, top + 1) +
-                   a * pixel(image, left + 1, top + 1);
+    double upper = (1 - a) * pixel(w, paper, left, top) +
+                   a * pixel(w, paper, left + 1, top);
+    double lower = (1 - a) * pixel(w, paper, left, top + 1) +
+                   a * pixel(w, paper, left + 1, top + 1);
 
     return (uint8_t)((1 - b) * upper + b * lower + 0.5);
 }
 
 /* Along the curve from `low` on; without a curve upright. */
-static void resample(const bm_line_image *from, size_t top, const curve *c,
-                     bm_point low, const bm_line_image *out)
+static void resample(const window *w, int paper, const curve *c, bm_point low,
+                     const bm_line_image *out)
 {
     size_t part = 0;
 
@@ -341,40 +406,58 @@ static void resample(const bm_line_image *from, size_t top, const curve *c,
         for (size_t y = 0; y < out->height; y++) {
             double d = low.y + (double)y + 0.5;
 
-            out->grey[y * out->width + x] = sample(
-                from, at.x + d * normal.x, at.y + d * normal.y - (double)top);
+            out->grey[y * out->width + x] =
+                sample(w, paper, at.x + d * normal.x,
+                       at.y + d * normal.y - (double)w->top);
         }
     }
+}
+
+/* The line's size along the curve and across it, from *low on. */
+static bm_status measure(const bm_line_image *page, const bm_line_shape *s,
+                         const curve *c, bm_point *low, double *width,
+                         double *height)
+{
+    bm_point high, *p = NULL;
+    size_t n = 0;
+    bm_status status = clip_to_page(s->polygon, s->n_polygon, page, &p, &n);
+
+    if (status == BM_OK && n > 0) {
+        find_range(c, p, n, low, &high);
+        *low = (bm_point){floor(low->x + 1e-6), floor(low->y + 1e-6)};
+        *width = fmax(ceil(high.x - low->x - 1e-6), 0);
+        *height = fmax(ceil(high.y - low->y - 1e-6), 0);
+    }
+    free(p);
+    return status;
 }
 
 static bm_status cut(bm_line_image *out, const bm_line_image *page,
                      const bm_line_shape *s, const curve *c, const char *path,
                      bm_problem *problem)
 {
-    bm_point low, high;
-    bm_line_image masked = {0};
+    bm_point low = {0};
+    window w = {0};
     double width = 0, height = 0;
-    size_t top = 0, covered = 0;
+    int paper = 0;
     bm_status status = BM_OK;
 
-    find_range(c, s->polygon, s->n_polygon, &low, &high);
-    low = (bm_point){floor(low.x + 1e-6), floor(low.y + 1e-6)};
-    width = fmax(ceil(high.x - low.x - 1e-6), 0);
-    height = fmax(ceil(high.y - low.y - 1e-6), 0);
+    BM_TRY_DONE(find_window(page, s->polygon, s->n_polygon, &w));
+    paper = find_paper(&w);
+    if (paper < 0) {
+        bm_problem_set(problem, "without a pixel of its page",
+                       "%s: the polygon covers none of the %zu x %zu pixels "
+                       "of the image",
+                       path, page->width, page->height);
+        goto done;
+    }
+    BM_TRY_DONE(measure(page, s, c, &low, &width, &height));
     if (width < 1 || height < 1 ||
         width * height > (double)BM_MOST_LINE_PIXELS) {
         bm_problem_set(problem, "too small or too large",
                        "%s: a line of %zu x %zu pixels is too small or too "
                        "large",
                        path, (size_t)width, (size_t)height);
-        return BM_OK;
-    }
-    BM_TRY_DONE(mask(page, s->polygon, s->n_polygon, &masked, &top, &covered));
-    if (covered == 0) {
-        bm_problem_set(problem, "outside of its page",
-                       "%s: the polygon is outside of the %zu x %zu pixels of "
-                       "the image",
-                       path, page->width, page->height);
         goto done;
     }
     *out = (bm_line_image){malloc((size_t)(width * height)), (size_t)width,
@@ -383,9 +466,9 @@ static bm_status cut(bm_line_image *out, const bm_line_image *page,
         BM_FAIL_DONE(BM_ERR_MEMORY,
                      "no memory for a line of %.0f x %.0f pixels", width,
                      height);
-    resample(&masked, top, c, low, out);
+    resample(&w, paper, c, low, out);
 done:
-    bm_line_image_free(&masked);
+    free(w.inside);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /*
  * line_cut.h - cuts a line out of a page along its baseline. The baseline becomes
  * straight and horizontal; a pixel beside it stays at its distance from it. What
- * is outside of the line's polygon becomes white.
+ * is outside of the line's polygon, or of the page, gets the grey of its paper.
  */
 #ifndef BM_IO_IMPORT_IMAGES_LINE_CUT_H
 #define BM_IO_IMPORT_IMAGES_LINE_CUT_H

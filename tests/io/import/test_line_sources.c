@@ -528,8 +528,7 @@ static uint8_t shade(size_t x, size_t y)
     return (uint8_t)(130 + (7 * x + 13 * y) % 126);
 }
 
-/* Where pixel (x, y) of a line is on the page; false: outside of the outline,
- * where lines are white. */
+/* Where pixel (x, y) of a line is on the page; false: outside of the outline. */
 typedef bool place_of(size_t x, size_t y, size_t *page_x, size_t *page_y);
 
 /* The left edge of the outline goes from (20, 30) to (25, 40). */
@@ -555,13 +554,36 @@ static bool box(size_t x, size_t y, size_t *page_x, size_t *page_y)
     return true;
 }
 
+static int by_grey(const void *a, const void *b)
+{
+    return *(const uint8_t *)a - *(const uint8_t *)b;
+}
+
+/* The median inside of the outline, which lines have outside of it. */
+static uint8_t paper_of(place_of *place)
+{
+    uint8_t inside[400];
+    size_t n = 0;
+
+    for (size_t k = 0; k < 400; k++) {
+        size_t page_x = 0, page_y = 0;
+
+        if (place(k / 10, k % 10, &page_x, &page_y))
+            inside[n++] = shade(page_x, page_y);
+    }
+    qsort(inside, n, 1, by_grey);
+    return inside[(n - 1) / 2];
+}
+
 /* Fails unless frames of 4 columns of 10 pixels are the ink of such a line of
  * 40 columns. */
 static void check_pixels(const char *id, const float *x, place_of *place)
 {
+    uint8_t paper = paper_of(place);
+
     for (size_t k = 0; k < 400; k++) {
         size_t page_x = 0, page_y = 0;
-        uint8_t ink = 0;
+        uint8_t ink = 255 - paper;
 
         if (place(k / 10, k % 10, &page_x, &page_y))
             ink = (uint8_t)(255 - shade(page_x, page_y));

@@ -2,6 +2,7 @@
  * Lines of pages: cut out of drawn pages along their baselines, and read from
  * PAGE XML and ALTO.
  */
+#include "io/import/images/image_cleaning.h"
 #include "io/import/images/line_cut.h"
 #include "io/import/lines/page_xml.h"
 #include "tests/support/folder.h"
@@ -168,24 +169,77 @@ static void test_an_upright_line_keeps_its_pixels(void **_)
     bm_line_image_free(&page);
 }
 
-static void test_outside_of_the_polygon_is_white(void **_)
+/* A page of one grey with a bar of ink in rows [20, 24). */
+static bm_line_image draw_bar(uint8_t paper, uint8_t ink)
 {
     bm_line_image page = {zeros(WIDTH * (size_t)HEIGHT, 1), WIDTH, HEIGHT};
-    /* a triangle with a right angle at (10, 10), and a part of a black page */
-    bm_line_image line = cut_line(&page, "0,0;10,10 50,10 10,50;");
 
-    (void)_;
-    assert_int_equal(line.width, 40);
+    memset(page.grey, paper, WIDTH * (size_t)HEIGHT);
+    memset(page.grey + 20 * WIDTH, ink, 4 * WIDTH);
+    return page;
+}
+
+/* Of a triangle with a right angle at (10, 10) on such a page: its ink is ink,
+ * and all else is paper. */
+static void assert_triangle(const bm_line_image *line, uint8_t paper,
+                            uint8_t ink)
+{
     for (size_t y = 0; y < 40; y++)
         for (size_t x = 0; x < 40; x++)
             if (x + y != 39) /* the edge goes through the middle of those */
-                assert_int_equal(line.grey[y * 40 + x], x + y < 39 ? 0 : 255);
-    bm_line_image_free(&line);
-    line = cut_line(&page, "0,0;-10,10 50,10 50,40 -10,40;");
-    assert_int_equal(line.width, 60);
-    assert_int_equal(line.grey[9], 255);
-    assert_int_equal(line.grey[10], 0);
-    bm_line_image_free(&line);
+                assert_int_equal(line->grey[y * 40 + x],
+                                 x + y < 39 && y >= 10 && y < 14 ? ink : paper);
+}
+
+static void test_outside_of_the_polygon_is_paper(void **_)
+{
+    static const uint8_t greys[][2] = {{255, 0}, {170, 120}, {30, 220}};
+    static const char triangle[] = "0,0;10,10 50,10 10,50;";
+
+    (void)_;
+    FOR_EACH (k, greys) {
+        uint8_t paper = greys[k][0], ink = greys[k][1];
+        bm_line_image page = draw_bar(paper, ink);
+        bm_line_image line = cut_line(&page, triangle);
+
+        assert_int_equal(line.width, 40);
+        assert_triangle(&line, paper, ink);
+        bm_image_otsu(&line);
+        assert_triangle(&line, paper > ink ? 255 : 0, paper > ink ? 0 : 255);
+        bm_line_image_free(&line);
+        line = cut_line(&page, triangle);
+        bm_image_stretch(&line);
+        assert_triangle(&line, paper > ink ? 255 : 0, paper > ink ? 0 : 255);
+        bm_line_image_free(&line);
+        bm_line_image_free(&page);
+    }
+}
+
+/* Points outside of the page, as those of kraken may be: of the line only what
+ * is on the page counts. */
+static void test_a_polygon_ends_at_the_page(void **_)
+{
+    static const struct {
+        const char *shape;
+        size_t width, height;
+    } cases[] = {
+        {"0,0;-10,-900 50,-20 50,40 -10,40;", 50, 40},
+        {"0,0;-1000,10 90000,10 90000,40 -50,40;", WIDTH, 30},
+        {"0,0;300,150 410,150 410,9000 300,1000;", 100, 50},
+        /* from (20, 0) to (60, 0) a point above the page is cut off */
+        {"0,0;0,40 40,-40 80,40;", 80, 40},
+        {"0,0;-10,-900 50,-20 50,40 -10,40;0,30 50,30", 50, 40},
+    };
+    bm_line_image page = draw_bar(200, 0);
+
+    (void)_;
+    FOR_EACH (k, cases) {
+        bm_line_image line = cut_line(&page, cases[k].shape);
+
+        assert_int_equal(line.width, cases[k].width);
+        assert_int_equal(line.height, cases[k].height);
+        bm_line_image_free(&line);
+    }
     bm_line_image_free(&page);
 }
 
@@ -218,14 +272,15 @@ static void test_impossible_lines_are_problems(void **_)
     bm_line_shape shape = {0};
 
     (void)_;
-    check_problem(&page, "0,0;500,10 550,10 550,50;", "outside");
+    check_problem(&page, "0,0;500,10 550,10 550,50;", "covers none");
     check_problem(&page, "0,0;10,300 50,300 50,350;",
-                  "page.png: the polygon is outside of the 400 x 200 pixels");
+                  "page.png: the polygon covers none of the 400 x 200 pixels");
     check_problem(&page, "800,300;10,30 50,30 50,50;",
                   "400 x 200 pixels, but its page 800 x 300");
-    check_problem(&page, "0,0;0,0 900000,0 900000,900000;",
-                  "900000 x 900000 pixels is too small or too large");
-    check_problem(&page, "0,0;7,7 7,7 7,7;", "0 x 0 pixels");
+    /* the lower side is near the end of a baseline that comes back */
+    check_problem(&page, "0,0;0,0 400,0 400,200 0,200;0,20 900000,20 0,180",
+                  "pixels is too small or too large");
+    check_problem(&page, "0,0;7,7 7,7 7,7;", "covers none");
     check_problem(&page, "0,0;0,0 0,0 0,0;;p.xml:7: an outline; of 2 points",
                   "p.xml:7: an outline; of 2 points");
     bm_line_image_free(&page);
@@ -350,6 +405,43 @@ static void test_alto_is_read(void **_)
                  "[none]\n");
 }
 
+/* A page in lengths is scaled by its size, without which nothing is known. */
+static void test_alto_in_lengths_needs_the_size_of_the_page(void **_)
+{
+    static const char xml[] =
+        "<alto><Description><MeasurementUnit> inch1200\n</MeasurementUnit>"
+        "</Description><Layout>\n<Page%s><TextLine ID=\"a\" HPOS=\"1\" "
+        "VPOS=\"2\" WIDTH=\"30\" HEIGHT=\"12\"/></Page></Layout></alto>";
+    char all[sizeof xml + 40];
+    pages p;
+
+    (void)_;
+    snprintf(all, sizeof all, xml, "");
+    assert_int_equal(read_pages(&p, "inch.xml", all), BM_ERR_FORMAT);
+    if (strstr(bm_last_error(),
+               "inch.xml:3: <MeasurementUnit> is inch1200, but <Page> has no "
+               "WIDTH and HEIGHT to scale by; add them") == NULL)
+        fail_msg("\"%s\"", bm_last_error());
+    snprintf(all, sizeof all, xml, " WIDTH=\"800\" HEIGHT=\"400\"");
+    assert_ok(read_pages(&p, "inch.xml", all));
+    assert_non_null(strstr(p.lines, " 800,400;1,2 31,2 31,14 1,14; "));
+}
+
+static void test_a_baseline_of_one_number_needs_a_width(void **_)
+{
+    pages p;
+
+    (void)_;
+    assert_ok(read_pages(
+        &p, "flat.xml",
+        "<alto><Page><TextLine BASELINE=\"9\" HPOS=\"1\" VPOS=\"2\" "
+        "WIDTH=\"0\" HEIGHT=\"5\"><Shape><Polygon POINTS=\"1 2 30 2 30 "
+        "12\"/></Shape></TextLine></Page></alto>"));
+    if (strstr(p.lines, "flat.xml:1: BASELINE is one number, which needs HPOS, "
+                        "and WIDTH above 0") == NULL)
+        fail_msg("\"%s\"", p.lines);
+}
+
 static void test_faults_of_lines_have_their_places(void **_)
 {
     static const char xml[] =
@@ -424,6 +516,9 @@ static void test_images_are_found_where_programs_put_them(void **_)
     (void)_;
     assert_ok(read_pages(&p, "x8.xml", xml)); /* nowhere: as it is said */
     assert_non_null(strstr(p.lines, "1 x8-a x7.tif "));
+    write_text("x8.JPG", ""); /* a camera's */
+    assert_ok(read_pages(&p, "x8.xml", xml));
+    assert_non_null(strstr(p.lines, "1 x8-a x8.JPG "));
     write_text("x8.png", "");
     assert_ok(read_pages(&p, "x8.xml", xml));
     assert_non_null(strstr(p.lines, "1 x8-a x8.png "));
@@ -438,10 +533,13 @@ int main(void)
         cmocka_unit_test(test_a_sloped_line_becomes_horizontal),
         cmocka_unit_test(test_a_bent_line_becomes_straight),
         cmocka_unit_test(test_an_upright_line_keeps_its_pixels),
-        cmocka_unit_test(test_outside_of_the_polygon_is_white),
+        cmocka_unit_test(test_outside_of_the_polygon_is_paper),
+        cmocka_unit_test(test_a_polygon_ends_at_the_page),
         cmocka_unit_test(test_impossible_lines_are_problems),
         cmocka_unit_test(test_page_xml_is_read_in_reading_order),
         cmocka_unit_test(test_alto_is_read),
+        cmocka_unit_test(test_alto_in_lengths_needs_the_size_of_the_page),
+        cmocka_unit_test(test_a_baseline_of_one_number_needs_a_width),
         cmocka_unit_test(test_faults_of_lines_have_their_places),
         cmocka_unit_test(test_other_xml_is_refused),
         cmocka_unit_test(test_images_are_found_where_programs_put_them),
