@@ -12,6 +12,7 @@
 
 struct bm_front_end {
     bm_input_kind kind;
+    char *made; /* kind of features that only bmuf pack makes, "idx"; or NULL */
     size_t features;
     bm_config *config; /* owns texts of the settings */
     bm_recording_settings recording;
@@ -117,7 +118,10 @@ static bm_status open_kind(bm_front_end *f, const char *description,
         status = open_images(f, description);
     else if (strcmp(kind, "features") == 0)
         status = open_files(f, description);
-    free(kind);
+    else
+        f->made = kind;
+    if (f->made == NULL)
+        free(kind);
     if (status == BM_ERR_CONFIG) /* the file's fault, not the user's */
         return BM_FAIL(BM_ERR_FORMAT, "the features of the model: %s",
                        bm_last_message());
@@ -151,6 +155,7 @@ void bm_front_end_close(bm_front_end *f)
     bm_sound_free(&f->sound);
     bm_frames_free(&f->frames);
     bm_config_free(f->config);
+    free(f->made);
     free(f);
 }
 
@@ -234,6 +239,12 @@ static bm_status check_kind(const bm_front_end *f, bm_input_kind kind)
 {
     if (f->kind == kind)
         return BM_OK;
+    if (f->made != NULL)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "the model was trained on what bmuf pack --%.40s makes, "
+                       "which is decoded only as a packed set; pack it so, and "
+                       "decode that",
+                       f->made);
     if (f->kind == BM_PACKED_ONLY)
         return BM_FAIL(BM_ERR_FORMAT,
                        "the model's file does not say how its features were "

@@ -70,7 +70,7 @@ static bm_status open_manifest(packing *p, const char *path)
 
     if (kind == BM_PACKED_ONLY)
         return BM_FAIL(BM_ERR_FORMAT,
-                       "the model does not tell how its features were made; "
+                       "the model's features can be made by bmuf pack alone; "
                        "pack %s and align that",
                        path);
     return bm_manifest_read(&p->manifest, path, keys[kind], 100, 0);

@@ -119,18 +119,6 @@ static bm_status transcriber_of(decoding *d, size_t member,
     return status;
 }
 
-static bm_status check_unit(const decoding *d, const bm_input *input)
-{
-    const char *unit = d->format->unit;
-
-    if (unit == NULL || strcmp(unit, input->unit) == 0)
-        return BM_OK;
-    return BM_FAIL(
-        BM_ERR_FORMAT,
-        "%s: --format %s needs positions in %s, but this input has them in %s",
-        input->shown, d->format->name, unit, input->unit);
-}
-
 /* *path <- the file of an input, which a command may have to write. */
 static bm_status find_file(bm_command_output *output, const bm_input *input,
                            const char **path)
@@ -153,7 +141,6 @@ static bm_status transcribe(decoding *d, size_t member, piece *p)
     bm_transcriber *t = NULL;
     const char *path = NULL;
 
-    BM_TRY(check_unit(d, input));
     BM_TRY(transcriber_of(d, member, &t));
     if (input->x != NULL)
         return bm_transcriber_frames(t, &input->frames, &p->transcript);
@@ -415,7 +402,7 @@ static bm_status decode(const bm_arguments *a)
         BM_TRY_DONE(bm_file_make_directory(d.files.folder));
     BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,
                                bm_argument(a, "allow-pipes") != NULL,
-                               d.transcribers[0]));
+                               d.format->unit, d.transcribers[0]));
     status = decode_all(&d);
 done:
     free_piece(d.first);

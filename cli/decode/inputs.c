@@ -21,7 +21,8 @@ typedef enum place { NOWHERE, A_FOLDER, A_LIST, A_MANIFEST, A_SET } place;
 struct bm_inputs {
     const char *const *names; /* [n] */
     size_t n, next_name;
-    bool pipes; /* lists may have commands */
+    bool pipes;         /* lists may have commands */
+    const char *needed; /* unit of positions; NULL: any */
     const bm_transcriber *t;
     bm_transcriber_about about;
     place place;
@@ -208,6 +209,12 @@ static bm_status name_line(const bm_inputs *s, bm_input *out, char *line)
                               : name_file(out, path, last_name(path));
 }
 
+/* Has the line of a list no path? '#' begins a comment. */
+static bool is_empty(const char *line)
+{
+    return line[strspn(line, " \t")] == '\0' || line[0] == '#';
+}
+
 static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
                               bm_input *out, bool *there)
 {
@@ -216,8 +223,7 @@ static bm_status next_of_list(bm_inputs *s, const atomic_bool *stop,
 
     do {
         status = bm_line_source_next(&s->lines, stop, &line);
-    } while (status == BM_OK && line != NULL &&
-             strspn(line, " \t") == strlen(line));
+    } while (status == BM_OK && line != NULL && is_empty(line));
     *there = status != BM_OK || line != NULL;
     if (status == BM_OK)
         return line != NULL ? name_line(s, out, line) : BM_OK;
@@ -260,6 +266,11 @@ static bm_status read_unit(bm_inputs *s, bm_input *out)
     return blame(status, out);
 }
 
+static const char *unit_of_set(const bm_inputs *s)
+{
+    return bm_shard_frame_shift(s->set->shards[0]) > 0 ? "s" : "frames";
+}
+
 /* Copies the frames of the next sequence of the unit. */
 static bm_status copy_frames(bm_inputs *s, bm_input *out)
 {
@@ -273,7 +284,7 @@ static bm_status copy_frames(bm_inputs *s, bm_input *out)
     memcpy(out->x, s->unit.x + s->frames_before * dim,
            n * dim * sizeof *out->x);
     s->frames_before += n;
-    out->unit = shift > 0 ? "s" : "frames";
+    out->unit = unit_of_set(s);
     if (shift <= 0)
         shift = 1;
     out->frames = (bm_input_frames){.x = out->x,
@@ -312,6 +323,12 @@ static bm_status open_set(bm_inputs *s)
     enter(s, A_SET);
     s->next_unit = 0;
     s->unit.n = 0;
+    if (s->needed != NULL && strcmp(s->needed, unit_of_set(s)) != 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: this --format needs positions in %s, but a packed "
+                       "set of this kind has them in %s; decode the files that "
+                       "it was made of, or choose another --format",
+                       s->name, s->needed, unit_of_set(s));
     return bm_transcriber_reads(s->t, s->set);
 }
 
@@ -336,6 +353,10 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
     bool scp = kind != NULL && strstr(kind, "scp") != NULL;
     const char *path = line + (scp ? behind_id(line) : 0);
     size_t folder = last_name(s->name);
+    const char *hint = s->about.kind == BM_IMAGES
+                           ? "; pack a list of PyLaia first: bmuf pack "
+                             "--images LIST --image-dir DIR --vocab MODEL"
+                           : "";
 
     if (bm_manifest_is_pipe(path))
         return BM_FAIL(BM_ERR_FORMAT,
@@ -346,12 +367,12 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
     if (folder > 0 && path[0] != '/')
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is a text, but none of its first lines is the path "
-                       "of a file; there is no %.300s, and no %.*s%.300s",
-                       s->name, path, (int)folder, s->name, path);
+                       "of a file; there is no %.300s, and no %.*s%.300s%s",
+                       s->name, path, (int)folder, s->name, path, hint);
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s is a text, but none of its first lines is the path of a "
-                   "file; there is no %.300s",
-                   s->name, path);
+                   "file; there is no %.300s%s",
+                   s->name, path, hint);
 }
 
 /* Whether the first line with text is the header of a table. Or else fails unless
@@ -367,7 +388,7 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
         BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
         if (line == NULL)
             break;
-        if (line[strspn(line, " \t")] == '\0')
+        if (is_empty(line))
             continue;
         if (find_command(s, line) != NULL ||
             find_file(s, line, &id, path) != NULL)
@@ -463,6 +484,8 @@ static bm_status open_file(bm_inputs *s, bool *single)
     *single = kind == NULL;
     if (kind == NULL)
         return BM_OK;
+    if (strcmp(kind, "XML") == 0 && s->about.kind == BM_IMAGES)
+        return open_manifest(s); /* which says what to do with pages */
     return strcmp(kind, "JSON") == 0 ? open_manifest(s) : open_list(s);
 }
 
@@ -539,7 +562,8 @@ bm_status bm_inputs_next(bm_inputs *s, const atomic_bool *stop, bm_input *out,
 }
 
 bm_status bm_inputs_open(bm_inputs **out, const char *const *names, size_t n,
-                         bool pipes, const bm_transcriber *t)
+                         bool pipes, const char *needed,
+                         const bm_transcriber *t)
 {
     bm_inputs *s = calloc(1, sizeof *s);
 
@@ -548,6 +572,7 @@ bm_status bm_inputs_open(bm_inputs **out, const char *const *names, size_t n,
     s->names = names;
     s->n = n;
     s->pipes = pipes;
+    s->needed = needed;
     s->t = t;
     s->about = bm_transcriber_describe(t);
     s->stored = -1;

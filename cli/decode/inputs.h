@@ -33,10 +33,11 @@ typedef struct bm_inputs bm_inputs;
 const char *bm_inputs_unit(const bm_transcriber *t);
 
 /* names [n]: arguments of the program, borrowed as t is; "-" is stdin. Lists and
- * manifests may have commands in place of files if `pipes`. Fails with
+ * manifests may have commands in place of files if `pipes`. needed: the unit of
+ * positions, without which a set has a fault; NULL: any. Fails with
  * BM_ERR_MEMORY. Close with bm_inputs_close; NULL is a no-op. */
 BM_CHECKED bm_status bm_inputs_open(bm_inputs **out, const char *const *names,
-                                    size_t n, bool pipes,
+                                    size_t n, bool pipes, const char *needed,
                                     const bm_transcriber *t);
 void bm_inputs_close(bm_inputs *s);
 

@@ -6,6 +6,7 @@
 #include "cli/placement/own_place.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
+#include "core/log.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -327,8 +328,25 @@ static bm_status read_config(const bm_arguments *a,
     return bm_config_check(config, sections);
 }
 
+/* Vocabulary and, where the user set none, settings of --vocab. */
+static bm_status open_texts(const bm_arguments *a, const bm_importer_ops *ops,
+                            const bm_comm *comm, bm_config *config,
+                            bm_texts *texts)
+{
+    char taken[1024];
+
+    BM_TRY(bm_texts_open(texts, a, ops->words));
+    if (texts->features_text == NULL)
+        return BM_OK;
+    BM_TRY(bm_features_follow(texts->features_text, ops->name, ops->options,
+                              config, taken, sizeof taken));
+    if (taken[0] != '\0' && (comm == NULL || bm_comm_rank(comm) == 0))
+        bm_log(BM_NOTE, "as %s: %s", bm_argument(a, "vocab"), taken);
+    return BM_OK;
+}
+
 /* Collective, over the ranks of source->comm. */
-static bm_status pack_all(const bm_arguments *a, const bm_config *config,
+static bm_status pack_all(const bm_arguments *a, bm_config *config,
                           const bm_packing_plan *plan, bm_import_source *source,
                           const bm_importer_ops *ops)
 {
@@ -338,7 +356,7 @@ static bm_status pack_all(const bm_arguments *a, const bm_config *config,
 
     status = get_threads(a, source->comm, &source->threads);
     if (status == BM_OK)
-        status = bm_texts_open(&texts, a, ops->words);
+        status = open_texts(a, ops, source->comm, config, &texts);
     if (source->comm != NULL)
         status = bm_comm_agree(source->comm, status);
     source->like = texts.features_text;
@@ -403,9 +421,8 @@ static const bm_flag flags[] = {
      "what the labels of the texts are; default: characters, of --idx words", 0,
      false},
     {"vocab", "FILE|DIR|MODEL|RUN",
-     "use the vocabulary of the training shards, a model or a run, and the "
-     "means "
-     "of its set if features.normalise = global",
+     "use the vocabulary of the training shards, a model or a run, and its "
+     "settings of [features] where none are set",
      0, false},
     {"name", "NAME", "shards are NAME-00000.bmuf.h5, ..; default: data", 0,
      false},

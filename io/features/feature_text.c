@@ -198,13 +198,11 @@ static bm_status give(bm_config *config, const char *key, const json_t *value)
                        : json_is_boolean(value)
                            ? json_is_true(value) ? "yes" : "no"
                            : text;
-    char setting[200];
     bm_status status = BM_OK;
 
     if (text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for settings of features");
-    snprintf(setting, sizeof setting, "features.%s=%s", key, word);
-    status = bm_config_set(config, setting);
+    status = bm_config_derive(config, "features", key, word);
     free(text);
     return status;
 }
@@ -318,6 +316,13 @@ static bool is_compared(const char *key)
     return true;
 }
 
+static bool is_text(const json_t *o, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(o, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
 /* A value as a setting has it, "yes"; "": not a value of a setting. If there is
  * none, that of a setting which was left out, where the other description has
  * `other`. */
@@ -353,13 +358,6 @@ static void add_value(differences *d, const char *key, const json_t *model,
              is[0] != '\0' ? is : "not set", was[0] != '\0' ? was : "not set",
              remedy);
     add(d, text);
-}
-
-static bool is_text(const json_t *o, const char *key, const char *text)
-{
-    const char *found = json_string_value(json_object_get(o, key));
-
-    return found != NULL && strcmp(found, text) == 0;
 }
 
 static bool equal_at(const json_t *a, const json_t *b, const char *key)
@@ -436,4 +434,31 @@ char *bm_features_brief(const char *description)
                        : strdup(description);
     json_decref(all);
     return text;
+}
+
+bm_status bm_features_follow(const char *description, const char *kind,
+                             const bm_option *options, bm_config *config,
+                             char *out, size_t room)
+{
+    json_t *all = json_loads(description, 0, NULL);
+    bm_status status = BM_OK;
+
+    out[0] = '\0';
+    for (const bm_option *o = options;
+         o->key != NULL && is_text(all, "kind", kind); o++) {
+        const json_t *value = json_object_get(all, o->key);
+        size_t at = strlen(out);
+
+        if (value == NULL || !is_compared(o->key) ||
+            bm_config_text(config, "features", o->key) != NULL)
+            continue;
+        BM_TRY_DONE(give(config, o->key, value));
+        if (bm_config_changed(config, "features", options, o->key))
+            snprintf(out + at, room - at, "%sfeatures.%s = %s",
+                     at > 0 ? ", " : "", o->key,
+                     bm_config_text(config, "features", o->key));
+    }
+done:
+    json_decref(all);
+    return status;
 }

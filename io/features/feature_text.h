@@ -82,6 +82,16 @@ BM_CHECKED bm_status bm_cmvn_read(bm_cmvn *n, const char *description);
 size_t bm_features_differ(const char *model, const char *data, char *out,
                           size_t room, bool *raw);
 
+/* Gives a configuration the settings of a description of this kind that it does
+ * not set, without `channel` and `seed`, which belong to the recordings. Writes
+ * those that are not defaults to `out`, "features.mels = 8, ..", cut to `room`
+ * bytes. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_features_follow(const char *description,
+                                        const char *kind,
+                                        const bm_option *options,
+                                        bm_config *config, char *out,
+                                        size_t room);
+
 /* The description without the numbers of a normalisation; free(). NULL: no
  * memory. */
 char *bm_features_brief(const char *description);

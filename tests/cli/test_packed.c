@@ -647,6 +647,36 @@ static void test_sets_without_labels_are_warned_of(void **_)
     }
 }
 
+/* What the command line sets is kept, and what belongs to the recordings, or to
+ * another kind of data. */
+static void test_settings_of_vocab_are_taken_where_none_are_set(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_code(BMUF("pack", "--audio", "texts.jsonl", "--out", "m8", "--set",
+                     "features.mels=8", "--set", "features.channel=1", "--set",
+                     "features.normalise=none"),
+                0);
+    o = BMUF("pack", "--audio", "texts.jsonl", "--out", "like-m8", "--vocab",
+             "m8", "--set", "features.normalise=utterance");
+    assert_code(o, 0);
+    assert_says(o.err, "as m8: features.rate = 8000, features.mels = 8, ");
+    assert_null(strstr(o.err, "features.channel"));
+    assert_null(strstr(o.err, "features.normalise"));
+    o = BMUF("info", "like-m8");
+    assert_says(o.out, "\"mels\": 8");
+    assert_says(o.out, "\"normalise\": \"utterance\"");
+    assert_says(o.out, "\"channel\": 0");
+    draw("line.png", WIDEST);
+    write_text("line.jsonl", "{\"id\": \"l\", \"image\": \"line.png\", "
+                             "\"text\": \"a\"}\n");
+    o = BMUF("pack", "--images", "line.jsonl", "--out", "line", "--vocab",
+             "m8");
+    assert_code(o, 0);
+    assert_null(strstr(o.err, "as m8"));
+}
+
 static void test_settings_of_something_else_are_refused(void **_)
 {
     (void)_;
@@ -953,6 +983,7 @@ int main(void)
         cmocka_unit_test(
             test_sequences_without_a_text_are_left_out_among_others),
         cmocka_unit_test(test_sets_without_labels_are_warned_of),
+        cmocka_unit_test(test_settings_of_vocab_are_taken_where_none_are_set),
         cmocka_unit_test(test_settings_of_something_else_are_refused),
         cmocka_unit_test(test_an_excerpt_is_the_recording_that_was_cut_there),
         cmocka_unit_test(test_texts_are_normalised),

@@ -240,6 +240,16 @@ static void test_models_that_cannot_transcribe_are_refused(void **_)
     assert_status(bm_transcriber_file(t, in_folder("test-0.wav"), NULL, &none),
                   BM_ERR_FORMAT, "decode a packed set");
     bm_transcriber_close(t);
+
+    /* Of classes of images, as MNIST's. */
+    edit_model("mnist.safetensors", "\\\"kind\\\": \\\"audio\\\"",
+               "\\\"kind\\\": \\\"idx\\\"");
+    t = open_model("mnist.safetensors");
+    assert_status(bm_transcriber_file(t, in_folder("test-0.wav"), NULL, &none),
+                  BM_ERR_FORMAT,
+                  "trained on what bmuf pack --idx makes, which is decoded "
+                  "only as a packed set");
+    bm_transcriber_close(t);
 }
 
 /* Blanks are between all labels and at both ends; class 1 is the space. */
@@ -504,8 +514,14 @@ static void test_images_and_their_packed_set_agree(void **_)
     outcome files = BMUF("decode", "lines", "lines.jsonl", "--nbest", "3");
     outcome trn = BMUF("decode", "lines", "packed-lines", "--format", "trn");
     outcome hyp = BMUF("eval", "lines", "packed-lines", "--hyp", "-");
+    outcome again = BMUF("pack", "--images", "lines.jsonl", "--out", "again",
+                         "--vocab", "lines");
 
     (void)_;
+    assert_code(again, 0);
+    assert_says(again.err, "as lines: features.height = 16");
+    again = BMUF("decode", "lines", "again", "--nbest", "3");
+    assert_string_equal(again.out, files.out);
     assert_code(packed, 0);
     assert_string_equal(packed.out, files.out);
     assert_string_equal(trn.out, hyp.out);
@@ -514,6 +530,49 @@ static void test_images_and_their_packed_set_agree(void **_)
     assert_fails(BMUF("decode", "lines", "line-0.png", "--channel", "1"), 64,
                  "--channel applies only to recordings, but this model reads "
                  "line images");
+}
+
+/* One message, and how to pack them. */
+static void test_pages_and_lists_of_pylaia_are_to_be_packed(void **_)
+{
+    (void)_;
+    write_text("page.xml", "<?xml version=\"1.0\"?>\n<PcGts/>\n");
+    assert_fails(BMUF("decode", "lines", "page.xml"), 65,
+                 "page.xml is a page in XML, not a manifest; pack it and give "
+                 "the packed set: bmuf pack --images page.xml --out DIR");
+    assert_fails(BMUF("align", "lines", "page.xml"), 65,
+                 "page.xml is a page in XML, not a manifest; pack it");
+    write_text("tr.txt", "# set\nline-0 a <space> b\nline-1 b\n");
+    assert_fails(BMUF("decode", "lines", "tr.txt"), 65,
+                 "there is no line-0 a <space> b; pack a list of PyLaia first: "
+                 "bmuf pack --images LIST --image-dir DIR");
+}
+
+static void test_comments_of_lists_are_no_inputs(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("some.txt", "# two\nline-0.png\n\n#line-2.png\nline-1.png\n");
+    o = BMUF("decode", "lines", "some.txt");
+    assert_code(o, 0);
+    assert_string_equal(
+        o.out, BMUF("decode", "lines", "line-0.png", "line-1.png").out);
+}
+
+/* Not a message for each of its sequences. */
+static void test_a_set_without_places_is_one_fault(void **_)
+{
+    outcome o = BMUF("decode", "lines", "packed-lines", "line-0.png",
+                     "--format", "alto", "--out", "places");
+
+    (void)_;
+    assert_code(o, 65);
+    assert_int_equal(count_of(o.err, "packed-lines: this --format needs "
+                                     "positions in pixels, but a packed set of "
+                                     "this kind has them in frames"),
+                     1);
+    assert_says(o.err, "1 of 2 inputs could not be decoded");
 }
 
 /* A stroke from the lower left to the upper right, or mirrored, and the mean
@@ -898,6 +957,9 @@ int main(void)
         cmocka_unit_test(test_places_of_slanted_strokes_are_those_of_the_image),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
+        cmocka_unit_test(test_pages_and_lists_of_pylaia_are_to_be_packed),
+        cmocka_unit_test(test_comments_of_lists_are_no_inputs),
+        cmocka_unit_test(test_a_set_without_places_is_one_fault),
         cmocka_unit_test(test_lines_from_right_to_left_are_read),
         cmocka_unit_test(test_sets_from_right_to_left_agree_with_files),
         cmocka_unit_test(

@@ -10,9 +10,11 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 
 mkdir data run 'a b'
+# Fields in any order, without a speaker, and escapes as Python writes them.
 cat >data/train.jsonl <<'END_OF_TEXTS'
-{"id": "1", "image": "1.png", "text": "été \"là\"", "speaker": "a"}
-{"id": "2", "image": "2.png", "text": "l\\a", "speaker": "b"}
+{"speaker": "a", "text":"\u00e9t\u00E9 \"là\"", "id": "1", "image": "1.png"}
+{"id": "text", "image": "2.png", "custom": [{"text": "no"}], "text" : "l\\a\ud83d\ude00"}
+{"id": "3", "image": "3.png", "text": null}
 END_OF_TEXTS
 # Errors on dev are least with 0.5 and 1.
 cat >'a b/fake' <<END_OF_PROGRAM
@@ -36,10 +38,16 @@ decode run shards/test --quiet --format trn --beam 30 --lm run/lm/lm --lm-weight
 END_OF_OUTPUT
 diff wanted said
 [ "$(grep -c 'decode run shards/dev' calls)" = 15 ]
-# <s>, </s>, <unk>, and é t space " l à \ a.
-grep -q '^1-grams *11$' run/lm/lm.txt || {
+# <s>, </s>, <unk>, and é t space " l à \ a 😀.
+grep -q '^1-grams *12$' run/lm/lm.txt || {
     cat run/lm/lm.txt
     exit 1
 }
-printf '%s\n' 'é t é <space> " l à "' 'l \ a' >text
-"$bmuf" lm run/lm/lm --score text --json | grep -q '"words": 11, "unknown": 0,'
+printf '%s\n' 'é t é <space> " l à "' 'l \ a 😀' >text
+"$bmuf" lm run/lm/lm --score text --json | grep -q '"words": 12, "unknown": 0,'
+
+echo '{"id": "1", "sentence": "a"}' >data/train.jsonl
+if BMUF="$work/a b/fake" "$scripts/decode_with_lm" run data shards 2>said; then
+    exit 1
+fi
+grep -q 'no "text" in data/train.jsonl' said

@@ -1,5 +1,6 @@
 /* image_exif.h - which way up a photograph is: the orientation that cameras note
- * in a JPEG (Exif 2.3, tag 274), instead of turning the pixels. */
+ * in a JPEG (Exif 2.3, tag 274), instead of turning the pixels. TIFF has the same
+ * tag. */
 #ifndef BM_IO_IMPORT_IMAGES_IMAGE_EXIF_H
 #define BM_IO_IMPORT_IMAGES_IMAGE_EXIF_H
 

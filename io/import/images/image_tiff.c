@@ -2,6 +2,7 @@
  * image_tiff.c - TIFF of any kind that libtiff converts to 8-bit colours. Of
  * several pages the first is read; it is turned as the file says.
  */
+#include "io/import/images/image_exif.h"
 #include "io/import/images/image_file_parts.h"
 
 #include <stdio.h>
@@ -120,10 +121,15 @@ static void flatten(const uint32_t *colours, size_t n, uint8_t *grey)
     }
 }
 
+/* Pixels as they are stored: in the file's own orientation nothing is flipped,
+ * and libtiff cannot make columns of rows. */
 static bm_status decode(bm_line_image *out, const bm_image_source *s,
                         TIFF *tiff, reading *r, bm_problem *problem)
 {
     uint32_t width = 0, height = 0, *colours = NULL;
+    uint16_t orientation = ORIENTATION_TOPLEFT;
+    char why[1024] = ""; /* as libtiff has it */
+    bm_status status = BM_OK;
 
     if (TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width) != 1 ||
         TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) != 1)
@@ -131,19 +137,28 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
     BM_TRY(bm_image_room(out, s, width, height, problem));
     if (bm_problem_is(problem))
         return BM_OK;
+    if (TIFFRGBAImageOK(tiff, why) != 1) {
+        bm_problem_set(problem, "of a kind that is not read",
+                       "%s: a TIFF that libtiff cannot show (%s); convert it "
+                       "to grey or RGB with 8 bits, or leave it out",
+                       s->path, why);
+        return BM_OK;
+    }
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
     colours = malloc(out->width * out->height * sizeof *colours);
     if (colours == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu pixels of %s",
                        out->width * out->height, s->path);
-    if (TIFFReadRGBAImageOriented(tiff, width, height, colours,
-                                  ORIENTATION_TOPLEFT, 1) == 1) {
+    if (TIFFReadRGBAImageOriented(tiff, width, height, colours, orientation,
+                                  1) == 1) {
         flatten(colours, out->width * out->height, out->grey);
+        status = bm_image_turn(out, orientation);
         r->fault[0] = '\0';
     } else if (r->fault[0] == '\0') {
         snprintf(r->fault, sizeof r->fault, "TIFF: cannot be decoded");
     }
     free(colours);
-    return BM_OK;
+    return status;
 }
 
 bm_status bm_image_tiff(bm_line_image *out, const bm_image_source *s,

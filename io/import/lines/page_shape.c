@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char bad_points[] =
+    "the points of a baseline should be at most 1000, as \"x,y x,y\"";
+
 static void print_point(bm_page *p, double x, double y)
 {
     fprintf(p->shape, "%s%.9g,%.9g", p->n_points++ > 0 ? " " : "", x, y);
@@ -95,43 +98,41 @@ bool bm_page_polygon(bm_page *p, const xmlNode *line)
     return good && p->n_points >= 3;
 }
 
-/* ALTO before version 4 may have one number: the height of a straight one. */
-static bool print_alto_baseline(bm_page *p, const xmlNode *line)
+/* ALTO before version 4 may have one number: the height of a straight one.
+ * Returns what is wrong with it; NULL: nothing. */
+static const char *print_alto_baseline(bm_page *p, const xmlNode *line)
 {
     xmlChar *text = bm_xml_attribute(line, "BASELINE");
     double x = bm_xml_number(line, "HPOS"), w = bm_xml_number(line, "WIDTH");
+    const char *fault = NULL;
     char *end = NULL;
-    bool good = true;
+    double y = text != NULL ? strtod((const char *)text, &end) : 0;
+    bool number = end != NULL && end != (const char *)text && *end == '\0' &&
+                  fabs(y) <= BM_FARTHEST;
 
-    if (text != NULL) {
-        double y = strtod((const char *)text, &end);
-
-        if (*end == '\0' && end != (const char *)text &&
-            fabs(y) <= BM_FARTHEST && !isnan(x) && w > 0) {
-            print_point(p, x, y);
-            print_point(p, x + w, y);
-        } else {
-            good = print_points(p, (const char *)text);
-        }
+    if (number && !isnan(x) && w > 0) {
+        print_point(p, x, y);
+        print_point(p, x + w, y);
+    } else if (number) {
+        fault = "BASELINE is one number, which needs HPOS, and WIDTH above 0";
+    } else if (text != NULL && !print_points(p, (const char *)text)) {
+        fault = bad_points;
     }
     xmlFree(text);
-    return good;
+    return fault;
 }
 
 bool bm_page_baseline(bm_page *p, const xmlNode *line)
 {
     const xmlNode *baseline = p->alto ? line : bm_xml_child(line, "Baseline");
-    bool good = true;
+    const char *fault = NULL;
 
     p->n_points = 0;
     if (p->alto)
-        good = print_alto_baseline(p, line);
-    else if (baseline != NULL)
-        good = print_attribute(p, baseline, "points");
-    if (!good)
-        bm_page_fault(
-            p, baseline,
-            "the points of a baseline should be at most 1000, as \"x,y "
-            "x,y\"");
-    return good;
+        fault = print_alto_baseline(p, line);
+    else if (baseline != NULL && !print_attribute(p, baseline, "points"))
+        fault = bad_points;
+    if (fault != NULL)
+        bm_page_fault(p, baseline, "%s", fault);
+    return fault == NULL;
 }

@@ -2,6 +2,7 @@
 #include "io/import/lines/page_xml.h"
 
 #include "core/file/file.h"
+#include "io/import/lines/line_source_parts.h"
 #include "io/import/lines/page_parts.h"
 #include "io/import/lines/xml.h"
 
@@ -50,9 +51,8 @@ static bool try_image(bm_page *p, const char *up, const char *name)
  * the name of the XML file. */
 static void find_image(bm_page *p, const char *name)
 {
-    static const char *const endings[] = {"png", "jpg", "jpeg", "tif", "tiff"};
     const char *last = name;
-    char made[NAME_MAX + 8];
+    char made[NAME_MAX + 16];
 
     for (const char *c = name; *c != '\0'; c++)
         if (*c == '/' || *c == '\\')
@@ -60,8 +60,8 @@ static void find_image(bm_page *p, const char *name)
     if (name[0] != '\0' && (try_image(p, "", name) || try_image(p, "", last) ||
                             try_image(p, "../", last)))
         return;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        snprintf(made, sizeof made, "%s.%s", p->stem, endings[i]);
+    for (size_t i = 0; bm_image_endings[i] != NULL; i++) {
+        snprintf(made, sizeof made, "%s%s", p->stem, bm_image_endings[i]);
         if (try_image(p, "", made) || try_image(p, "../", made))
             return;
     }
@@ -246,6 +246,25 @@ static bm_status give_line(bm_page *p, const xmlNode *node, double width,
     return status;
 }
 
+/* Fails if coordinates are lengths, but nothing says how large the page is. */
+static bm_status check_unit(const bm_page *p, xmlNode *element)
+{
+    xmlNode *node = p->alto ? bm_xml_find(p->root, "MeasurementUnit") : NULL;
+    xmlChar *unit = node != NULL ? xmlNodeGetContent(node) : NULL;
+    bm_status status = BM_OK;
+
+    if (unit != NULL)
+        trim((char *)unit);
+    if (unit != NULL && strcmp((char *)unit, "pixel") != 0)
+        status = BM_FAIL(BM_ERR_FORMAT,
+                         "%s:%ld: <MeasurementUnit> is %.20s, but <Page> has "
+                         "no WIDTH and HEIGHT to scale by; add them in this "
+                         "unit, or export the page in pixels",
+                         p->path, xmlGetLineNo(element), (char *)unit);
+    xmlFree(unit);
+    return status;
+}
+
 /* All lines of one Page element, of which ALTO may have several. */
 static bm_status read_page(bm_page *p, xmlNode *element)
 {
@@ -258,6 +277,8 @@ static bm_status read_page(bm_page *p, xmlNode *element)
          node = bm_xml_following(element, node))
         if (bm_xml_is(node, "TextLine"))
             BM_TRY(add_place(p, node));
+    if (p->n > 0 && !sized)
+        BM_TRY(check_unit(p, element));
     if (p->n > 0)
         qsort(p->places, p->n, sizeof *p->places, compare);
     for (size_t i = 0; i < p->n; i++)

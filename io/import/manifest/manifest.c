@@ -167,18 +167,24 @@ static bm_status check_kind(const bm_manifest *m)
                                                             : refuse(m, kind);
 }
 
-/* For a first line that is of pages, or of a list of paths, in what is read
- * once. */
+/* For a first line that is of pages, or of a list of paths, where a manifest is
+ * read: what bmuf pack cannot read twice, or what another verb was given. */
 static bm_status refuse_lines_of_images(const bm_manifest *m, const char *line)
 {
-    const char *why = "comes from standard input; write it to a file";
+    const char *kind = line[0] == '<' ? "a page in XML" : "a list of paths";
 
-    if (strcmp(m->path, "-") != 0)
-        why = "is compressed; unpack it";
-    if (line[0] == '<')
-        return BM_FAIL(BM_ERR_FORMAT, "%s: a page in XML that %s", m->path,
-                       why);
-    return BM_FAIL(BM_ERR_FORMAT, "%s: a list of paths that %s", m->path, why);
+    if (strcmp(m->path, "-") == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: %s that comes from standard input; write it to a "
+                       "file",
+                       m->path, kind);
+    if (bm_file_kind(m->path) != NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s: %s that is compressed; unpack it",
+                       m->path, kind);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s is %s, not a manifest; pack it and give the packed set: "
+                   "bmuf pack --images %s --out DIR --vocab MODEL",
+                   m->path, kind, m->path);
 }
 
 /* Of images it may be a list "id text" of PyLaia, with any text. */
@@ -205,7 +211,8 @@ static bm_status refuse_line(const bm_manifest *m, const char *line)
     if (image)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is %s, not a manifest; a list \"id text\" of PyLaia "
-                       "needs --image-dir DIR, and a manifest is JSON lines "
+                       "is for bmuf pack --images LIST --image-dir DIR, and a "
+                       "manifest is JSON lines "
                        "such as {\"id\": \"l1\", \"image\": \"l1.png\", "
                        "\"text\": \"one\"}",
                        m->path, kind);

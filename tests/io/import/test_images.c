@@ -281,42 +281,78 @@ static void add_exif(int orientation, bool little)
     free(jpeg);
 }
 
-/* What Exif says of orientations 1 to 8: the sides of what was seen at which row
- * 0 and column 0 of the pixels are. */
-static void test_photographs_are_turned_upright(void **_)
+/* What Exif and TIFF say of orientations 1 to 8: the sides of what was seen at
+ * which row 0 and column 0 of the pixels are. Each pixel differs by `most`. */
+static void check_upright(const char *name, const uint8_t *pixels,
+                          int orientation, unsigned most)
 {
     static const char *const sides[8] = {"tl", "tr", "br", "bl",
                                          "lt", "rt", "rb", "lb"};
+    const char *side = sides[orientation - 1];
+    bool turned = side[0] == 'l' || side[0] == 'r';
+    bm_line_image image = read_image(name);
+
+    assert_int_equal(image.width, turned ? HEIGHT : WIDTH);
+    assert_int_equal(image.height, turned ? WIDTH : HEIGHT);
+    for (size_t row = 0; row < HEIGHT; row++)
+        for (size_t column = 0; column < WIDTH; column++) {
+            /* How far from the top and from the left it was seen. */
+            size_t from_row =
+                side[0] == 'b' || side[0] == 'r' ? HEIGHT - 1 - row : row;
+            size_t from_column =
+                side[1] == 'b' || side[1] == 'r' ? WIDTH - 1 - column : column;
+            size_t y = turned ? from_column : from_row;
+            size_t x = turned ? from_row : from_column;
+
+            assert_in_range(image.grey[y * image.width + x] + most,
+                            pixels[row * WIDTH + column],
+                            pixels[row * WIDTH + column] + 2 * most);
+        }
+    bm_line_image_free(&image);
+}
+
+static void test_photographs_are_turned_upright(void **_)
+{
     uint8_t smooth[PIXELS];
 
     (void)_;
     write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
     for (int k = 0; k < 16; k++) {
-        const char *side = sides[k % 8];
-        bool turned = side[0] == 'l' || side[0] == 'r';
-        bm_line_image image;
-
         add_exif(k % 8 + 1, k >= 8);
-        image = read_image("b.jpg");
-        assert_int_equal(image.width, turned ? HEIGHT : WIDTH);
-        assert_int_equal(image.height, turned ? WIDTH : HEIGHT);
-        for (size_t row = 0; row < HEIGHT; row++)
-            for (size_t column = 0; column < WIDTH; column++) {
-                /* How far from the top and from the left it was seen. */
-                size_t from_row =
-                    side[0] == 'b' || side[0] == 'r' ? HEIGHT - 1 - row : row;
-                size_t from_column = side[1] == 'b' || side[1] == 'r'
-                                         ? WIDTH - 1 - column
-                                         : column;
-                size_t y = turned ? from_column : from_row;
-                size_t x = turned ? from_row : from_column;
-
-                assert_in_range(image.grey[y * image.width + x] + 2,
-                                smooth[row * WIDTH + column],
-                                smooth[row * WIDTH + column] + 4);
-            }
-        bm_line_image_free(&image);
+        check_upright("b.jpg", smooth, k % 8 + 1, 2);
     }
+}
+
+static void test_scans_are_turned_upright(void **_)
+{
+    (void)_;
+    for (int k = 1; k <= 8; k++) {
+        TIFF *tiff = NULL;
+
+        write_tiff("turned.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
+        tiff = TIFFOpen(in_folder("turned.tif"), "r+");
+        assert_non_null(tiff);
+        TIFFSetField(tiff, TIFFTAG_ORIENTATION, k);
+        assert_int_equal(TIFFRewriteDirectory(tiff), 1);
+        TIFFClose(tiff);
+        check_upright("turned.tif", picture(), k, 0);
+    }
+}
+
+/* Numbers of 32 bits are neither damaged nor read. */
+static void test_a_tiff_of_another_kind_is_called_so(void **_)
+{
+    static const uint8_t floats[HEIGHT][4 * WIDTH];
+    const char *problem = NULL;
+
+    (void)_;
+    write_tiff("float.tif", "w", COMPRESSION_NONE, 1, 32, floats[0],
+               sizeof floats[0]);
+    problem = problem_of("float.tif", BM_MOST_LINE_PIXELS);
+    if (strstr(problem, "float.tif: a TIFF that libtiff cannot show (") ==
+            NULL ||
+        strstr(problem, "32-bit samples); convert it to grey or RGB") == NULL)
+        fail_msg("\"%s\"", problem);
 }
 
 static void test_damaged_notes_of_a_camera_are_ignored(void **_)
@@ -610,6 +646,8 @@ int main(void)
         cmocka_unit_test(test_colours_become_brightness),
         cmocka_unit_test(test_photographs_are_read),
         cmocka_unit_test(test_photographs_are_turned_upright),
+        cmocka_unit_test(test_scans_are_turned_upright),
+        cmocka_unit_test(test_a_tiff_of_another_kind_is_called_so),
         cmocka_unit_test(test_damaged_notes_of_a_camera_are_ignored),
         cmocka_unit_test(test_damaged_files_are_problems),
         cmocka_unit_test(test_sizes_are_checked_before_memory_is_taken),

@@ -172,7 +172,7 @@ static void test_lists_of_characters_are_read(void **_)
                   "odd.txt:2: 'word' is not one character");
     check_failure(in_folder("odd.txt"), NULL, BM_ERR_FORMAT,
                   "odd.txt is a text, not a manifest; a list \"id text\" of "
-                  "PyLaia needs --image-dir DIR");
+                  "PyLaia is for bmuf pack --images LIST --image-dir DIR");
     write_text("twice.txt", "l1 a\nl1 b\n");
     check_failure(in_folder("twice.txt"), in_folder("img"), BM_ERR_FORMAT,
                   "twice.txt:2: duplicate id \"l1\", also on line 1");

@@ -346,8 +346,13 @@ static void test_a_refused_table_gets_a_remedy(void **state)
          "spk, speaker_id, speaker_name; start, offset; duration; end. Rename "
          "the columns, or add a header such as audio|text"},
         {"image", "a.png\tone\n", "or add a header such as image<TAB>text"},
-        {"image", "l1 A|MOVE|to\n", "needs --image-dir DIR"},
-        {"image", "l1 one, two\n", "needs --image-dir DIR"},
+        {"image", "l1 A|MOVE|to\n", "--image-dir DIR, and a manifest is JSON"},
+        {"image", "l1 one, two\n", "--image-dir DIR, and a manifest is JSON"},
+        {"image", "l1.png\nl2.png\n",
+         "m.jsonl is a list of paths, not a manifest; pack it and give the "
+         "packed set: bmuf pack --images "},
+        {"image", "<?xml version=\"1.0\"?>\n<PcGts/>\n",
+         "m.jsonl is a page in XML, not a manifest; pack it"},
         {"audio", "file,filename\na,b\n",
          "m.jsonl:1: both \"file\" and \"filename\"; give only one"},
     };
@@ -643,8 +648,11 @@ static void test_faults_of_other_formats_name_the_line(void **state)
          "m.jsonl:1: the recording is of type \"url\""},
         {CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"),
          "m.jsonl:1: a command, which is not run: cat a |"},
-        {CUT("\"tracks\": [1], ", "{\"type\": \"file\", \"source\": \"x\"}"),
-         "m.jsonl:1: the cut has \"tracks\", which are not mixed"},
+        {"{\"id\": \"m\", \"tracks\": [{\"cut\": {}, \"offset\": 0}], \"type\": "
+         "\"MixedCut\"}\n",
+         "m.jsonl:1: a cut of Lhotse that is mixed or padded"},
+        {"{\"id\": \"p\", \"duration\": 1, \"type\": \"PaddingCut\"}\n",
+         "m.jsonl:1: a cut of Lhotse that is mixed or padded"},
         {PLAYED("\"Speed\"", "0.9"), "of which Speed is not applied here"},
         {CUT("", ""), "m.jsonl:1: a cut without one source"},
         {"{\"id\": \"a\", \"features\": {}, \"supervisions\": []}\n",
