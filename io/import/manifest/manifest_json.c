@@ -4,6 +4,8 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/words.h"
+
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -160,11 +162,21 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 
 /* ---- Lhotse's cuts ------------------------------------------------------- */
 
+/* Of several others, or of silence: it has no recording of its own. */
+static bool is_made_cut(const json_t *object)
+{
+    const char *type = json_string_value(json_object_get(object, "type"));
+
+    return json_array_size(json_object_get(object, "tracks")) > 0 ||
+           (type != NULL && bm_is_word_of(type, "MixedCut PaddingCut"));
+}
+
 static bool is_cut(const json_t *object)
 {
     return json_is_object(json_object_get(object, "recording")) ||
            json_is_object(json_object_get(object, "features")) ||
-           json_object_get(object, "supervisions") != NULL;
+           json_object_get(object, "supervisions") != NULL ||
+           is_made_cut(object);
 }
 
 /* The file or the command of a cut's recording; NULL after a fault. *pipe: room
@@ -231,10 +243,6 @@ static void set_excerpt(bm_manifest *m, size_t line, const json_t *object,
 {
     const json_t *recording = json_object_get(object, "recording");
 
-    if (json_array_size(json_object_get(object, "tracks")) > 0)
-        bm_manifest_fault_once(m, line,
-                               "the cut has \"tracks\", which are not mixed "
-                               "here; save it with cuts.save_audios()");
     f->speed = speed_of(m, line, json_object_get(recording, "transforms"));
     f->start = f->speed * seconds_of(m, line, json_object_get(object, "start"),
                                      "start", 0);
@@ -305,8 +313,14 @@ static bm_status read_cut(bm_manifest *m, size_t line, const json_t *object)
     bm_manifest_fields f = {0};
     bm_status status = BM_OK;
 
-    if (json_object_get(object, "recording") == NULL &&
-        json_object_get(object, "tracks") == NULL) {
+    if (is_made_cut(object)) {
+        bm_manifest_fault_once(m, line,
+                               "a cut of Lhotse that is mixed or padded, which "
+                               "is not done here; save it with "
+                               "cuts.save_audios()");
+        return BM_OK;
+    }
+    if (json_object_get(object, "recording") == NULL) {
         bm_manifest_fault_once(m, line,
                                "a cut of Lhotse without a recording; its "
                                "features are not read, only recordings. Give "
