@@ -71,6 +71,7 @@ static void exec_mpirun(const bm_attempt *a, pid_t parent, int messages,
                         int results)
 {
     sigset_t kept;
+    int nothing = open("/dev/null", O_RDONLY); /* the input is not for ranks */
 
     bm_terminal_export();
     setsid();
@@ -78,9 +79,9 @@ static void exec_mpirun(const bm_attempt *a, pid_t parent, int messages,
     sigaddset(&kept, SIGTERM);
     sigaddset(&kept, SIGINT);
     sigprocmask(SIG_BLOCK, &kept, NULL); /* mpirun unblocks them in its ranks */
-    prctl(PR_SET_PDEATHSIG, SIGHUP);     /* ends mpirun and its ranks */
-    if (getppid() != parent || dup2(messages, STDERR_FILENO) < 0 ||
-        dup2(results, STDOUT_FILENO) < 0)
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* its ranks notice; SIGHUP can hang it */
+    if (getppid() != parent || dup2(nothing, STDIN_FILENO) < 0 ||
+        dup2(messages, STDERR_FILENO) < 0 || dup2(results, STDOUT_FILENO) < 0)
         _exit(bm_status_exit(BM_ERR_COMM));
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

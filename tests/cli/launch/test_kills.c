@@ -53,33 +53,12 @@ static void assert_left(program *p, const pid_t *all, size_t n)
     assert_true(now() - since < 10);
 }
 
-/* Open MPI 4.1's mpirun may wait for a lock of its own, without limit, when it
- * is told to end the job while that starts; its ranks are gone then. */
-static void end_mpirun(pid_t mpirun)
-{
-    double since = now();
-
-    while (!is_gone(mpirun) && now() - since < 5)
-        pause_for(0.01);
-    if (is_gone(mpirun))
-        return;
-    print_message("mpirun, process %ld, stayed\n", (long)mpirun);
-    kill(mpirun, SIGKILL);
-}
-
 static void kill_everything(program *p)
 {
-    pid_t all[FAMILY], ranks[FAMILY];
-    size_t n = family(p, all), n_ranks = 0;
+    pid_t all[FAMILY];
+    size_t n = family(p, all);
 
-    for (size_t i = 0; i < n; i++)
-        if (rank_of(all[i]) >= 0)
-            ranks[n_ranks++] = all[i];
     kill(p->pid, SIGKILL);
-    assert_gone(ranks, n_ranks);
-    for (size_t i = 0; i < n; i++)
-        if (all[i] != p->pid)
-            end_mpirun(all[i]);
     assert_left(p, all, n);
     if (p->code != 0) /* 0: the run had finished */
         assert_int_equal(p->code, 128 + SIGKILL);

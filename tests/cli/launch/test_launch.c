@@ -425,6 +425,19 @@ static void test_a_full_disk_for_results_is_a_failure(void **_)
     assert_says(o.err, "cannot write results to stdout: No space left");
 }
 
+/* A loop of the shell over lines goes on behind a command with -n. */
+static void test_ranks_leave_the_input_alone(void **_)
+{
+    const char *const words[] = {"train", "any.ini", "-n", "3", NULL};
+    outcome o;
+
+    (void)_;
+    write_text("lines", "a\nb\n");
+    o = command_run(&(command){.words = words, .in = "lines"});
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.out, "input:"), 0);
+}
+
 static int prepare(void **state)
 {
     const char *before = getenv("PATH");
@@ -451,6 +464,7 @@ static int prepare(void **state)
                          "fi\n"
                          "echo words:\n"
                          "printf '%s\\n' \"$@\"\n"
+                         "sed 's/^/input: /'\n"
                          "env | grep '^OMPI_MCA_'\n"
                          "exit 0\n");
     write_text("any.ini", "[data]\n"
@@ -487,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_a_full_tmpdir_is_named),
         cmocka_unit_test(test_a_failure_of_mpirun_is_called_so),
         cmocka_unit_test(test_a_full_disk_for_results_is_a_failure),
+        cmocka_unit_test(test_ranks_leave_the_input_alone),
     };
     return cmocka_run_group_tests_name("launch", tests, prepare, folder_remove);
 }
