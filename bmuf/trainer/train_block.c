@@ -82,21 +82,39 @@ static bm_status sum_table(bm_trainer *t)
                        COLUMNS * (size_t)t->workers);
 }
 
+/* The losses that were compared, in nats a sequence; "": none is a number. */
+static void print_rise(const bm_trainer *t, char *out, size_t room)
+{
+    bm_score all = {0};
+
+    out[0] = '\0';
+    for (int k = 0; k < t->workers; k++)
+        bm_score_add(&all, &t->table[k].score);
+    if (all.sequences > 0 && isfinite(all.loss) && t->reference > 0)
+        snprintf(out, room,
+                 " (loss %.4g, in the block before %.4g; a rise by more than "
+                 "train.diverged = %g of %.4g, the loss of equal logits, is "
+                 "too much)",
+                 all.loss / all.sequences, t->reference, t->set.diverged,
+                 all.chance / all.sequences);
+}
+
 static bm_status diverged(const bm_trainer *t)
 {
     const bm_strategy_ops *ops = bm_strategy_find(t->set.strategy);
-    char zeta[64] = "";
+    char zeta[64] = "", rise[200];
 
+    print_rise(t, rise, sizeof rise);
     if (t->strategy->traits.filtered)
         snprintf(zeta, sizeof zeta, ", %s.%s", ops->name, ops->settings.rate);
     return BM_FAIL(
         BM_ERR_NUMERIC,
         "training has diverged: no result of block %lld of epoch "
-        "%lld can be used; checkpoints of earlier blocks are unchanged. "
-        "Lower train.rate%s or sgd.clip, and give another "
-        "--out; --from RUN@EPOCH goes on from a checkpoint. "
-        "train.diverged says what counts as diverged",
-        (long long)t->at.block + 1, (long long)t->at.epoch + 1, zeta);
+        "%lld can be used%s; checkpoints of earlier blocks are unchanged. "
+        "Lower train.rate%s or sgd.clip, or take larger blocks if they differ "
+        "much, and give another --out; --from RUN@EPOCH goes on from a "
+        "checkpoint",
+        (long long)t->at.block + 1, (long long)t->at.epoch + 1, rise, zeta);
 }
 
 /* ---- what all blocks do -------------------------------------------------- */

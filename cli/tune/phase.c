@@ -167,7 +167,7 @@ static bm_status move(work *w, size_t id, bool left)
 static bm_status end_job(work *w, size_t id, int code)
 {
     bm_tune_result r;
-    char reason[256];
+    char reason[BM_TUNE_REASON];
     bool left = false;
 
     if (code != 0 && signals > 0)

@@ -340,11 +340,11 @@ long bm_trial_plateau(const bm_tuning *t, double ler)
 }
 
 bool bm_trial_waits(const bm_tuning *t, bm_tune_job job, int code,
-                    char reason[256])
+                    char reason[BM_TUNE_REASON])
 {
     if (code != bm_status_exit(BM_ERR_CREATE))
         return false;
-    read_reason(t, job, reason, 256);
+    read_reason(t, job, reason, BM_TUNE_REASON);
     return strstr(reason, "is in use by another job") != NULL;
 }
 

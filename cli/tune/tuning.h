@@ -30,6 +30,8 @@ typedef struct bm_tune_job {
     long seed; /* 0: job.seed; k: job.seed + k */
 } bm_tune_job;
 
+enum { BM_TUNE_REASON = 600 }; /* bytes: a whole message of a trial */
+
 typedef struct bm_tune_result {
     bm_tune_job job;
     double score;     /* what the search minimises; INFINITY: failed */
@@ -38,7 +40,7 @@ typedef struct bm_tune_result {
     double cluster_s; /* the same, on the cluster; NAN: no tune.target */
     double target_s;  /* until the target there; NAN: not reached */
     char state[16];   /* "done", "diverged", "failed" */
-    char reason[256]; /* of a failure */
+    char reason[BM_TUNE_REASON]; /* of a failure */
 } bm_tune_result;
 
 enum { BM_MOST_FINALISTS = 102 };
@@ -122,7 +124,7 @@ size_t bm_trial_trained(const bm_tuning *t, const bm_run_summary *run,
  * trial of a search that was killed, still uses its run: it has no result, and
  * can be started again later. `reason`: its message. */
 bool bm_trial_waits(const bm_tuning *t, bm_tune_job job, int code,
-                    char reason[256]);
+                    char reason[BM_TUNE_REASON]);
 
 /* The result of a job whose process has ended with this code. Fails with
  * BM_STOPPED if the process was stopped by SIGTERM. */

@@ -83,8 +83,8 @@ BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
 
 /*
  * Cuts the units of a data set, see bm_dataset_cut, if a worker's share of a block
- * has fewer than four of them on average, so that shares can be even; with one
- * worker they always are.
+ * has fewer than sixteen of them on average: so shares are even, and a share of a
+ * sorted set is not of one speaker.
  */
 BM_CHECKED bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d,
                                  int workers);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Units of a share: the fewest, and how many they are if units are cut. */
-enum { FEWEST_UNITS = 4, CUT_UNITS = 8 };
+enum { FEWEST_UNITS = 16, CUT_UNITS = 32 };
 enum { SHARES = 4 }; /* drawn at random to find the size of one */
 /* The default size of a mini-batch. Small sets need small ones to make enough
  * updates. */
@@ -127,7 +127,7 @@ bm_status bm_plan_block_frames(const bm_plan_settings *s, const bm_dataset *d,
     return BM_OK;
 }
 
-/* Frames of a share from this epoch on; 0: there is one worker. */
+/* Frames of a share from this epoch on. */
 static bm_status share_frames(const bm_plan_settings *s, const bm_dataset *d,
                               int workers, int64_t epoch, double *out)
 {
@@ -139,7 +139,7 @@ static bm_status share_frames(const bm_plan_settings *s, const bm_dataset *d,
     BM_TRY(bm_plan_block_frames(&now, d, workers, &size));
     if (size > 0)
         blocks = fmax(round((double)d->frames / size), 1);
-    *out = workers > 1 ? (double)d->frames / blocks / workers : 0;
+    *out = (double)d->frames / blocks / workers;
     return BM_OK;
 }
 
@@ -153,8 +153,7 @@ bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d, int workers)
         double share = 0;
 
         BM_TRY(share_frames(s, d, workers, (int64_t)changes.from[i], &share));
-        if (share > 0)
-            least = fmin(least, share);
+        least = fmin(least, share);
     }
     if (least >= FEWEST_UNITS * unit)
         return BM_OK;

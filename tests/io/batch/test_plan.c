@@ -599,25 +599,26 @@ static void test_fewer_workers_have_the_shares_of_a_smaller_job(void **state)
 }
 
 /* 100 units of 20 sequences, 200 frames each. */
-static void test_units_are_cut_if_shares_have_fewer_than_four(void **state)
+static void test_units_are_cut_if_shares_have_fewer_than_sixteen(void **state)
 {
     static const struct {
         bm_plan_settings s;
         int workers;
         size_t units;
     } rows[] = {
-        {{.sequences = 1, .frames_per_worker = 1000}, 10, 100},
-        {{.sequences = 1, .frames_per_worker = 500}, 10, 300}, /* 70, 70, 60 */
+        {{.sequences = 1, .frames_per_worker = 4000}, 5, 100},
+        {{.sequences = 1, .frames_per_worker = 2000}, 10, 300}, /* 70, 70, 60 */
         {{.sequences = 1, .steps = 5}, 64, 2000},
-        {{.sequences = 1, .steps = 5}, 1, 100},
+        {{.sequences = 1, .steps = 320}, 1, 100},
+        {{.sequences = 1, .steps = 200}, 1, 300},
         {{.sequences = 1,
-          .steps = 80,
-          .actives = {.n = 2, .value = {1, 25}, .from = {0, 1}}},
-         25,
-         100},
+          .steps = 200,
+          .actives = {.n = 2, .value = {1, 10}, .from = {0, 1}}},
+         10,
+         300},
         {{.sequences = 1,
-          .sizes = {.n = 2, .value = {80, 16}, .from = {0, 1}},
-          .steps = 80},
+          .sizes = {.n = 2, .value = {400, 64}, .from = {0, 1}},
+          .steps = 400},
          5,
          1000},
     };
@@ -697,7 +698,7 @@ int main(void)
         cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
         cmocka_unit_test(test_with_one_unit_the_other_workers_have_no_data),
         cmocka_unit_test(test_fewer_workers_have_the_shares_of_a_smaller_job),
-        cmocka_unit_test(test_units_are_cut_if_shares_have_fewer_than_four),
+        cmocka_unit_test(test_units_are_cut_if_shares_have_fewer_than_sixteen),
         cmocka_unit_test(test_no_sequences_give_no_blocks),
         cmocka_unit_test(test_empty_sequences_are_dealt_like_others),
     };
