@@ -158,6 +158,9 @@ bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
             options = false;
         } else if (options && word[0] == '-' && word[1] != '\0') {
             BM_TRY(read_option(a, argc, argv, &i));
+        } else if (a->n_nouns == BM_MOST_NOUNS && verb->most == a->n_nouns) {
+            return BM_FAIL(BM_ERR_ARG, "%s takes at most %d of %s", verb->name,
+                           BM_MOST_NOUNS, verb->nouns);
         } else if (a->n_nouns == verb->most || a->n_nouns == BM_MOST_INPUTS) {
             return BM_FAIL(BM_ERR_ARG,
                            "%s: unexpected argument '%s'; usage: bmuf %s%s%s",

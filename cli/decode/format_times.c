@@ -99,7 +99,8 @@ static size_t end_of_subtitle(const bm_reading *r, size_t i)
     return i;
 }
 
-static void write_lines(FILE *out, const bm_heard_word *words, size_t n)
+static void write_lines(FILE *out, const char *between,
+                        const bm_heard_word *words, size_t n)
 {
     size_t column = 0;
 
@@ -107,7 +108,7 @@ static void write_lines(FILE *out, const bm_heard_word *words, size_t n)
         bool next = wraps(&column, words[i].text);
 
         if (i > 0)
-            fputc(next ? '\n' : ' ', out);
+            fputs(next ? "\n" : between, out);
         fputs(words[i].text, out);
     }
     fputs("\n\n", out);
@@ -116,11 +117,13 @@ static void write_lines(FILE *out, const bm_heard_word *words, size_t n)
 static void write_srt(FILE *out, const bm_decoded *d)
 {
     const bm_reading *r = NULL;
+    const char *between = NULL; /* "": a language without blanks */
     size_t end = 0, number = 0;
 
     if (d->transcript == NULL)
         return;
     r = &d->transcript->readings[0];
+    between = strchr(r->text, ' ') != NULL ? " " : "";
     for (size_t i = 0; i < r->n_words; i = end) {
         end = end_of_subtitle(r, i);
         fprintf(out, "%zu\n", ++number);
@@ -128,7 +131,7 @@ static void write_srt(FILE *out, const bm_decoded *d)
         fputs(" --> ", out);
         write_time(out, r->words[end - 1].end);
         fputc('\n', out);
-        write_lines(out, r->words + i, end - i);
+        write_lines(out, between, r->words + i, end - i);
     }
 }
 

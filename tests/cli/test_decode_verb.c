@@ -599,12 +599,12 @@ static void test_subtitles_are_well_formed(void **_)
     json_decref(o);
 }
 
-/* Subtitles of words of half a second each. */
-static void assert_subtitles(const char *const *words, size_t n,
-                             const char *expected)
+/* Subtitles of a text, whose words take half a second each. */
+static void assert_subtitles(const char *whole, const char *const *words,
+                             size_t n, const char *expected)
 {
     bm_heard_word heard[8];
-    bm_reading reading = {.words = heard, .n_words = n};
+    bm_reading reading = {.text = whole, .words = heard, .n_words = n};
     bm_transcript transcript = {.readings = &reading, .n = 1};
     bm_decoded d = {.transcript = &transcript};
     char *text = NULL;
@@ -630,13 +630,17 @@ static void test_a_third_line_begins_a_subtitle(void **_)
     static const char *const tens[] = {TEN, TEN, TEN, TEN, TEN, TEN, TEN};
     static const char *const full[] = {TEN TEN TEN TEN "xy", TEN TEN,
                                        TEN TEN "x", "x"};
+    static const char *const signs[] = {"\xe4\xb8\x80", "\xe5\x8d\x81"};
 
     (void)_;
-    assert_subtitles(tens, 7,
+    assert_subtitles("\xe4\xb8\x80\xe5\x8d\x81", signs, 2,
+                     "1\n00:00:00,000 --> 00:00:01,000\n"
+                     "\xe4\xb8\x80\xe5\x8d\x81\n\n");
+    assert_subtitles("a b", tens, 7,
                      "1\n00:00:00,000 --> 00:00:03,000\n" TEN " " TEN " " TEN
                      "\n" TEN " " TEN " " TEN
                      "\n\n2\n00:00:03,000 --> 00:00:03,500\n" TEN "\n\n");
-    assert_subtitles(full, 4,
+    assert_subtitles("a b", full, 4,
                      "1\n00:00:00,000 --> 00:00:01,500\n" TEN TEN TEN TEN
                      "xy\n" TEN TEN " " TEN TEN
                      "x\n\n2\n00:00:01,500 --> 00:00:02,000\nx\n\n");

@@ -2,6 +2,7 @@
  * line_folder.c - a folder with line images and their texts, NAME.png and
  * NAME.gt.txt, or with pages in XML.
  */
+#include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
 #include "core/file/file.h"

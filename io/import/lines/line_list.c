@@ -4,6 +4,7 @@
  * them, they are characters, <unk> for one that is none of PyLaia's symbols; else
  * the rest of a line is the text itself. A list of ids alone has no texts.
  */
+#include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
 #include "io/import/manifest/lines.h"

@@ -4,6 +4,7 @@
  * comment line. A path is relative to the working directory or, if there is no
  * such file, to the folder of the list.
  */
+#include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
 #include "core/words.h"

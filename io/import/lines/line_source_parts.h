@@ -10,18 +10,6 @@
 #define BM_MOST_LIST_BYTES ((size_t)1 << 28)
 #define BM_MOST_TEXT_BYTES ((size_t)1 << 20)
 
-/* Endings of images, in the order in which they are looked for. */
-extern const char *const bm_image_endings[]; /* ending with NULL */
-
-/* The length of the ending of an image's name; 0: it is not an image. */
-size_t bm_image_ending(const char *name);
-
-bool bm_is_image_name(const char *name);
-
-/* path [PATH_MAX] <- "FOLDER/NAME" with the first ending for which there is a
- * file; with the first of all if there is none. False: it is too long. */
-bool bm_find_image(char *path, const char *folder, const char *name);
-
 /* Gives the line of `image`, whose text is in a file of its own; its id is the name
  * of that file without ".gt.txt". Fails as bm_line_taker.take, and with
  * BM_ERR_MEMORY. */

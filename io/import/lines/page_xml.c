@@ -2,7 +2,7 @@
 #include "io/import/lines/page_xml.h"
 
 #include "core/file/file.h"
-#include "io/import/lines/line_source_parts.h"
+#include "io/import/lines/image_names.h"
 #include "io/import/lines/page_parts.h"
 #include "io/import/lines/xml.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/file/file_kind.h"
 #include "core/words.h"
-#include "io/import/lines/line_source_parts.h"
+#include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"
 
 #include <stdio.h>
