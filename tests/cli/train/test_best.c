@@ -156,7 +156,7 @@ static void test_the_best_model_on_dev_is_kept(void **_)
 /* A moving average is a candidate, too; here it is the best. */
 static void test_of_an_average_the_evaluated_model_is_kept(void **_)
 {
-    outcome o = train_run("average", "train.ema=0.8", other);
+    outcome o = train_run("average", "train.ema=0.9", other);
     json_t *best = NULL;
 
     (void)_;
