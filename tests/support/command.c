@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 64 };
+enum { WORDS = 80 };
 
 static char *texts[3 * OUTCOMES]; /* a command has up to three */
 static size_t turn;

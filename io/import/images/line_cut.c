@@ -123,8 +123,8 @@ static void mark_span(bool *row, size_t width, double first, double last)
     double a = fmax(ceil(first - 0.5), 0);
     double b = fmin(ceil(last - 0.5), (double)width);
 
-    for (double x = a; x < b; x++)
-        row[(size_t)x] = true;
+    if (a < b)
+        memset(row + (size_t)a, true, (size_t)(b - a));
 }
 
 /* The rows [top, top + height) of a page, and which of their pixels the polygon
