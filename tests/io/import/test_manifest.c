@@ -648,7 +648,8 @@ static void test_faults_of_other_formats_name_the_line(void **state)
          "m.jsonl:1: the recording is of type \"url\""},
         {CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"),
          "m.jsonl:1: a command, which is not run: cat a |"},
-        {"{\"id\": \"m\", \"tracks\": [{\"cut\": {}, \"offset\": 0}], \"type\": "
+        {"{\"id\": \"m\", \"tracks\": [{\"cut\": {}, \"offset\": 0}], "
+         "\"type\": "
          "\"MixedCut\"}\n",
          "m.jsonl:1: a cut of Lhotse that is mixed or padded"},
         {"{\"id\": \"p\", \"duration\": 1, \"type\": \"PaddingCut\"}\n",
