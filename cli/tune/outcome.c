@@ -341,7 +341,7 @@ static void print_change(const bm_tuning *t, const bm_finalist *best)
 }
 
 typedef struct merit {
-    int rung;
+    long epochs;
     double score;
     size_t trial;
 } merit;
@@ -352,14 +352,14 @@ static int by_merit(const void *a, const void *b)
 
     if (isinf(x->score) != isinf(y->score))
         return isinf(x->score) ? 1 : -1;
-    if (x->rung != y->rung)
-        return y->rung - x->rung;
+    if (x->epochs != y->epochs)
+        return x->epochs > y->epochs ? -1 : 1;
     if (x->score != y->score)
         return x->score < y->score ? -1 : 1;
     return x->trial < y->trial ? -1 : 1;
 }
 
-/* By the rungs they have reached, the last ones of finalists included. */
+/* By the epochs they have had, those of the last rung included. */
 static void print_best_trials(const bm_tuning *t)
 {
     merit *list = calloc(t->n_trials + 1, sizeof *list);
@@ -369,7 +369,7 @@ static void print_best_trials(const bm_tuning *t)
     for (size_t i = 0; i < t->n_trials; i++) {
         const bm_tune_result *r = bm_last_result(t, i);
 
-        list[i] = (merit){r != NULL ? r->job.rung : -1,
+        list[i] = (merit){r != NULL ? bm_trial_epochs(t, i, r->job.rung) : 0,
                           r != NULL ? r->score : INFINITY, i};
     }
     qsort(list, t->n_trials, sizeof *list, by_merit);

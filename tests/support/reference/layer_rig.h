@@ -36,7 +36,7 @@ void rig_close(rig *r);
 double rig_outcome(rig *r);
 
 /* Runs backward. Fails unless g and dx are near the differences, and dx is 0 in
- * padding. */
+ * padding. With BMUF_TEST_SHORT it looks at every fifth derivative. */
 void rig_check(rig *r, double tolerance);
 
 #endif
