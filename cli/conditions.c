@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a strategy exchanges, as bm_granularity says. */
-#define PER_BLOCK "train.strategy per block"
-#define PER_EVENT "train.strategy per event"
+#define PER_BLOCK "a strategy that exchanges once per block (such as bmuf)"
+#define PER_EVENT "an asynchronous strategy (such as asgd)"
 
 /*
  * A condition is one or several of these, joined by " or ":
@@ -19,7 +18,7 @@
  *     section.key = word,word    the setting has one of these values
  *     section.key != word
  *     section.key > 0
- *     train.strategy per block   or per step, per event
+ *     PER_BLOCK, PER_EVENT       how often train.strategy exchanges
  *
  * where the setting that it names must apply itself: clock.times applies only
  * with clock.kind = virtual, and clock.kind with an asynchronous strategy. The
@@ -144,12 +143,9 @@ static const char *value_of(const bm_config *config, const char *section,
     return "";
 }
 
-static bool exchanges_per(const char *strategy, const char *when)
+static bool is_text(const char *term, size_t length, const char *text)
 {
-    static const char *const names[] = {
-        [BM_BLOCK] = "block", [BM_STEP] = "step", [BM_EVENT] = "event"};
-
-    return strcmp(names[bm_strategy_find(strategy)->per], when) == 0;
+    return length == strlen(text) && memcmp(term, text, length) == 0;
 }
 
 /* One of the words that ',' separates. */
@@ -175,10 +171,14 @@ static bool holds(const bm_config *config, judge *named, const char *term,
 {
     char text[160], section[32] = "", key[32] = "", relation[8] = "",
                     right[80] = "";
-    const char *value = NULL;
+    const char *value = value_of(config, "train", "strategy");
     bool yes = false;
     int words = 0;
 
+    if (is_text(term, length, PER_BLOCK))
+        return bm_strategy_find(value)->per == BM_BLOCK;
+    if (is_text(term, length, PER_EVENT))
+        return bm_strategy_find(value)->per == BM_EVENT;
     BM_ASSERT(length < sizeof text);
     memcpy(text, term, length);
     text[length] = '\0';
@@ -192,8 +192,6 @@ static bool holds(const bm_config *config, judge *named, const char *term,
         yes = strtod(value, NULL) > strtod(right, NULL);
     else if (strcmp(relation, "!=") == 0)
         yes = strcmp(value, right) != 0;
-    else if (strcmp(relation, "per") == 0)
-        yes = exchanges_per(value, right);
     else
         yes = is_one_of(value, right);
     if (yes)

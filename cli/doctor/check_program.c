@@ -28,7 +28,7 @@ static const struct part {
      "the same OpenBLAS, or set OPENBLAS_CORETYPE to the same on all hosts"},
     {"onednn", "oneDNN", BM_DOUBTFUL,
      "products round differently: a run on other hosts has other bits; install "
-     "the same oneDNN on all hosts"},
+     "the same oneDNN, or set DNNL_MAX_CPU_ISA to the lower one on all hosts"},
     {"loops", "instruction set", BM_DOUBTFUL,
      "matrix products may round differently; set BMUF_ISA to the lower one on "
      "all hosts"},

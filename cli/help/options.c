@@ -179,7 +179,7 @@ static void print_section(const bm_section *s)
                 printf("; `%s`: %s", word, help);
         }
         if (condition_of(s, o) != NULL)
-            printf("; applies only with `%s`", condition_of(s, o));
+            printf("; applies only with %s", condition_of(s, o));
         printf(" |\n");
     }
 }

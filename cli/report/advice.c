@@ -76,6 +76,7 @@ typedef struct proposal {
     int workers;
     double batch;     /* frames of a mini-batch */
     double per_epoch; /* blocks */
+    double steps;     /* mini-batches of a worker in a block, if set so */
     bool average;     /* sgd.local_state = average */
 } proposal;
 
@@ -126,6 +127,24 @@ static double fewest_steps(const bm_regime *s, bool average)
     return reset ? local_warm_up(s) : 1;
 }
 
+/* Fills p->steps, a whole number. An epoch has a whole number of blocks, so that
+ * a worker may have fewer in a block than are set; false: the rules allow none. */
+static bool in_whole_steps(const bm_regime *s, proposal *p, double share,
+                           double least)
+{
+    double wanted = floor(share / p->per_epoch + 1e-6);
+
+    p->steps = 0;
+    for (double n = ceil(wanted / 2); n <= 2 * wanted + 1; n++) {
+        double blocks = fmax(round(share / n), 1);
+
+        if (blocks >= least && share / blocks >= fewest_steps(s, p->average) &&
+            fabs(n - wanted) < fabs(p->steps - wanted))
+            p->steps = n;
+    }
+    return p->steps > 0;
+}
+
 /* Fills the blocks of *p, as near to the present number as the rules allow;
  * false: they allow none. One less than fits, as the size of a block is rounded
  * down, which may give one more. */
@@ -137,7 +156,18 @@ static bool has_blocks(const bm_regime *s, proposal *p)
     double most = floor(share / fewest_steps(s, p->average) - 1e-6) - 1;
 
     p->per_epoch = fmax(least, fmin(now, most));
-    return most >= least;
+    return most >= least && (s->block_by != BM_BLOCK_BY_STEPS ||
+                             in_whole_steps(s, p, share, least));
+}
+
+/* This size of mini-batches as the setting can express it. */
+static double whole_batch(const bm_regime *s, double size)
+{
+    if (size == s->batch_frames)
+        return size;
+    if (s->batch_in_sequences)
+        return fmax(floor(size / s->sequence_frames), 1) * s->sequence_frames;
+    return floor(size);
 }
 
 /* Keeps the number of workers if any size of mini-batches and blocks allows it,
@@ -150,8 +180,9 @@ static bool propose(const bm_regime *s, proposal *p)
 
     for (p->workers = s->workers; p->workers > 0; p->workers--)
         for (int average = 0; average <= may_average; average++)
-            for (p->batch = s->batch_frames;
-                 p->batch >= fmin(least, s->batch_frames); p->batch /= 2) {
+            for (double size = s->batch_frames;
+                 size >= fmin(least, s->batch_frames); size /= 2) {
+                p->batch = whole_batch(s, size);
                 p->average = average != 0;
                 if (has_blocks(s, p))
                     return true;
@@ -186,7 +217,7 @@ static void add_block(words *w, const bm_regime *s, const proposal *p)
     if (s->block_by == BM_BLOCK_BY_TOTAL)
         add(w, "block.frames_total=%.0f", frames * p->workers);
     else if (s->block_by == BM_BLOCK_BY_STEPS)
-        add(w, "block.steps=%.0f", fmax(floor(frames / p->batch), 1));
+        add(w, "block.steps=%.0f", p->steps);
     else
         add(w, "block.frames_per_worker=%.0f", frames);
 }
@@ -209,10 +240,9 @@ static void advise_together(listener *l, const bm_regime *s)
         add(&w, s->some_workers ? "block.workers=%d" : "job.workers=%d",
             p.workers);
     if (p.batch < s->batch_frames && s->batch_in_sequences)
-        add(&w, "batch.sequences=%.0f",
-            fmax(floor(p.batch / s->sequence_frames), 1));
+        add(&w, "batch.sequences=%.0f", round(p.batch / s->sequence_frames));
     else if (p.batch < s->batch_frames)
-        add(&w, "batch.frames=%.0f", floor(p.batch));
+        add(&w, "batch.frames=%.0f", p.batch);
     if (p.average)
         add(&w, "sgd.local_state=average");
     add_block(&w, s, &p);
@@ -284,7 +314,9 @@ static int advise_on_blocks(listener *l, const bm_regime *s, const bm_gains *g)
              g->steps);
         n++;
     }
-    if (s->reset && s->local_momentum > 0 && g->steps < local_warm_up(s)) {
+    /* A worker may have some fewer steps than set: see in_whole_steps. */
+    if (s->reset && s->local_momentum > 0 &&
+        g->steps < 0.98 * local_warm_up(s)) {
         warn(l, RULE_LOCAL_MOMENTUM,
              "sgd.%s = %.4g needs %.0f steps to take effect, but is reset "
              "every %.1f steps",

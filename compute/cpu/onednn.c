@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT = 512, TYPICAL_ROWS = 16 };
 
@@ -99,10 +101,12 @@ bool bm_onednn_has(void)
 
 const char *bm_onednn_version(void)
 {
-    static _Thread_local char text[32];
+    static _Thread_local char text[64];
     const dnnl_version_t *v = dnnl_version();
+    const char *isa = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
 
-    snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);
+    snprintf(text, sizeof text, "%d.%d.%d, kernels %s", v->major, v->minor,
+             v->patch, isa + strlen("cpu_isa_"));
     return text;
 }
 

@@ -16,8 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether this build has oneDNN, and its version, such as "2.6.3", in a buffer
- * of the calling thread; NULL without oneDNN. */
+/* Whether this build has oneDNN, and its version and the kernels that it chose
+ * for this processor, "2.6.3, kernels avx2", in a buffer of the calling thread;
+ * NULL without oneDNN. */
 bool bm_onednn_has(void);
 const char *bm_onednn_version(void);
 

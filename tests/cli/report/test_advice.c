@@ -262,6 +262,14 @@ static void test_too_few_steps_for_local_momentum_warn(void **_)
     assert_proposes(&s, "reset every 9.6", "block.frames_total=2042544");
     s.block_by = BM_BLOCK_BY_STEPS;
     assert_proposes(&s, "reset every 9.6", "block.steps=10");
+    s.epoch_frames = 355 * 16 * 12500.0; /* 10 steps make 36 blocks of 9.86 */
+    s.block_frames = 16 * 9.6 * 12500;
+    assert_proposes(&s, "reset every 9.6", "block.steps=11");
+    s.block_frames = 16 * 10 * 12500.0;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s = sensible();
+    s.batch_frames = 12500;
+    s.block_by = BM_BLOCK_BY_STEPS;
     s.adam = true;
     assert_proposes(&s, "sgd.beta1 = 0.9 needs 10 steps to take effect",
                     "block.steps=10");
@@ -487,7 +495,13 @@ static void follow(bm_regime *s, const received *t)
         s->batch_frames = sequences * s->sequence_frames;
     if (strstr(t->text, "sgd.local_state=average") != NULL)
         s->reset = false;
-    s->block_frames = proposed(t, "frames_per_worker=") * s->workers;
+    if (s->block_by == BM_BLOCK_BY_TOTAL)
+        s->block_frames = proposed(t, "frames_total=");
+    else if (s->block_by == BM_BLOCK_BY_STEPS)
+        s->block_frames =
+            proposed(t, "block.steps=") * s->batch_frames * s->workers;
+    else
+        s->block_frames = proposed(t, "frames_per_worker=") * s->workers;
     assert_true(s->block_frames > 0);
 }
 
@@ -511,6 +525,9 @@ static void test_what_is_proposed_leaves_no_warning(void **_)
         s.batch_frames =
             s.sequence_frames * (double)(1 + bm_rng_below(&rng, 30));
         s.batch_in_sequences = i % 2 == 0;
+        s.block_by = i % 3 == 0   ? BM_BLOCK_BY_STEPS
+                     : i % 5 == 0 ? BM_BLOCK_BY_TOTAL
+                                  : BM_BLOCK_BY_WORKER;
         s.epoch_frames = s.batch_frames * (1 + 400 * bm_rng_uniform(&rng));
         s.block_frames = s.epoch_frames * bm_rng_uniform(&rng) + 1;
         t = warnings_of(&s);
