@@ -16,7 +16,6 @@
 #include <math.h>
 #include <png.h>
 #include <pthread.h>
-#include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,18 +55,6 @@ static bool same(const bm_transcript *a, const bm_transcript *b)
 }
 
 /* ---- recordings ---------------------------------------------------------- */
-
-static size_t read_samples(const char *name, float *x, size_t room)
-{
-    SF_INFO info = {0};
-    SNDFILE *file = sf_open(in_folder(name), SFM_READ, &info);
-    sf_count_t n = 0;
-
-    assert_non_null(file);
-    n = sf_readf_float(file, x, (sf_count_t)room);
-    sf_close(file);
-    return (size_t)n;
-}
 
 static void test_samples_give_the_words_of_their_file(void **_)
 {
