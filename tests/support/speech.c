@@ -98,6 +98,30 @@ void write_noise(const char *name, size_t n, double size)
     write_sound(name, SF_FORMAT_WAV | SF_FORMAT_PCM_16, x, n, 1, 8000);
 }
 
+size_t read_samples(const char *name, float *x, size_t room)
+{
+    SF_INFO info = {0};
+    SNDFILE *file = sf_open(in_folder(name), SFM_READ, &info);
+    sf_count_t n = 0;
+
+    assert_non_null(file);
+    n = sf_readf_float(file, x, (sf_count_t)room);
+    sf_close(file);
+    return (size_t)n;
+}
+
+void write_samples(const char *name, int rate, const float *x, size_t n)
+{
+    SF_INFO info = {.samplerate = rate,
+                    .channels = 1,
+                    .format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
+    SNDFILE *file = sf_open(in_folder(name), SFM_WRITE, &info);
+
+    assert_non_null(file);
+    assert_int_equal(sf_writef_float(file, x, (sf_count_t)n), n);
+    sf_close(file);
+}
+
 /* ---- a corpus of tones --------------------------------------------------- */
 
 void write_speech(const char *name, const char *symbols)

@@ -34,6 +34,11 @@ void write_sound(const char *name, int format, const int *x, size_t n,
 void write_tone(const char *name, size_t n, int channels, int rate);
 void write_noise(const char *name, size_t n, double size);
 
+/* x [room] <- the samples of a recording; returns how many. Writes x [n] to a
+ * 16-bit WAV file. */
+size_t read_samples(const char *name, float *x, size_t room);
+void write_samples(const char *name, int rate, const float *x, size_t n);
+
 /* ---- a corpus of tones --------------------------------------------------- */
 
 /* Writes `symbols` as a WAV file: a, b, c are tones, a blank is silence, 0.1 s
