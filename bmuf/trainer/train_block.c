@@ -47,14 +47,17 @@ static bm_status note_score(bm_trainer *t, int worker)
     return BM_OK;
 }
 
-/* What a loss is compared with: the mean loss of the block before. In a run's
- * first block that of its first mini-batch, with weights that may be worse than
- * chance, or chance. */
+/* What a loss is compared with: the mean loss of the block before, or what that
+ * was of chance, whichever is more: sequences may be longer than in that block.
+ * In a run's first block that of its first mini-batch, with weights that may be
+ * worse than chance, or chance. */
 static double reference(const bm_trainer *t, const bm_score *first,
                         double chance)
 {
+    double longer = t->chance > 0 ? fmax(chance / t->chance, 1) : 1;
+
     if (t->reference > 0)
-        return t->reference;
+        return t->reference * longer;
     return first->loss > first->chance ? chance * first->loss / first->chance
                                        : chance;
 }
@@ -92,17 +95,17 @@ static void print_rise(const bm_trainer *t, char *out, size_t room)
         bm_score_add(&all, &t->table[k].score);
     if (all.sequences > 0 && isfinite(all.loss) && t->reference > 0)
         snprintf(out, room,
-                 " (loss %.4g, in the block before %.4g; a rise by more than "
-                 "train.diverged = %g of %.4g, the loss of equal logits, is "
-                 "too much)",
-                 all.loss / all.sequences, t->reference, t->set.diverged,
-                 all.chance / all.sequences);
+                 " (loss %.4g, in the block before %.4g; equal logits have "
+                 "%.4g and %.4g; a rise by more than train.diverged = %g of "
+                 "that is too much)",
+                 all.loss / all.sequences, t->reference,
+                 all.chance / all.sequences, t->chance, t->set.diverged);
 }
 
 static bm_status diverged(const bm_trainer *t)
 {
     const bm_strategy_ops *ops = bm_strategy_find(t->set.strategy);
-    char zeta[64] = "", rise[200];
+    char zeta[64] = "", rise[240];
 
     print_rise(t, rise, sizeof rise);
     if (t->strategy->traits.filtered)
@@ -535,8 +538,10 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
     BM_TRY(bm_events_service(t->events, &out.service));
     if (t->ema != NULL && !t->strategy->late && out.samples > 0)
         bm_ema_update(t->ema);
-    if (out.score.sequences > 0)
+    if (out.score.sequences > 0) {
         t->reference = out.score.loss / out.score.sequences;
+        t->chance = out.score.chance / out.score.sequences;
+    }
     out.at = t->at;
     out.update = t->strategy->update;
     out.filtered = t->strategy->traits.filtered;

@@ -178,7 +178,7 @@ size_t bm_trainer_state(bm_trainer *t, bm_state *out, size_t room)
 
 bm_memory bm_trainer_memory(const bm_trainer *t)
 {
-    return (bm_memory){t->reference, t->strategy->rate,
+    return (bm_memory){t->reference, t->chance, t->strategy->rate,
                        bm_local_state_rho(t->local_state)};
 }
 
@@ -202,6 +202,7 @@ bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
 
     t->at = at;
     t->reference = memory.loss;
+    t->chance = memory.chance;
     t->strategy->rate = memory.rate;
     BM_TRY(bm_local_state_resume(t->local_state, memory.rho));
     if (begun)

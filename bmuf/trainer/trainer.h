@@ -132,9 +132,10 @@ size_t bm_trainer_state(bm_trainer *t, bm_state *out, size_t room);
 
 /* The numbers that training restarts from, besides. */
 typedef struct bm_memory {
-    double loss; /* mean of the last block, see `diverged`; 0: none yet */
-    double rate; /* of the last block; 0: none yet */
-    double rho;  /* see local_state.h */
+    double loss;   /* mean of the last block, see `diverged`; 0: none yet */
+    double chance; /* likewise, of equal logits; 0: not known */
+    double rate;   /* of the last block; 0: none yet */
+    double rho;    /* see local_state.h */
 } bm_memory;
 bm_memory bm_trainer_memory(const bm_trainer *t);
 

@@ -45,6 +45,7 @@ struct bm_trainer {
     int workers;
     int first, last;    /* hosted here: [first, last) */
     double reference;   /* mean loss of the block before; 0: none yet */
+    double chance;      /* likewise, of equal logits; 0: not known */
     bm_row *table;      /* [workers] */
     size_t most_states; /* of the strategies of both phases */
     double compute_s, wait_s, exchange_s, update_s; /* of the block */

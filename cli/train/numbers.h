@@ -15,6 +15,7 @@ enum {
     BM_NUMBER_RATE,
     BM_NUMBER_RHO,    /* of bmuf/local_state.h */
     BM_NUMBER_WAITED, /* of the schedule; older checkpoints have 0 */
+    BM_NUMBER_CHANCE, /* likewise */
 };
 
 #endif

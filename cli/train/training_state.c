@@ -20,6 +20,7 @@ bm_checkpoint bm_training_describe(bm_training *t)
     bm_schedule_save(&t->schedule, c.numbers);
     c.numbers[BM_NUMBER_WAITED] = t->schedule.waited;
     c.numbers[BM_NUMBER_LOSS] = memory.loss;
+    c.numbers[BM_NUMBER_CHANCE] = memory.chance;
     c.numbers[BM_NUMBER_RATE] = memory.rate;
     c.numbers[BM_NUMBER_RHO] = memory.rho;
     c.numbers[BM_NUMBER_EPOCHS] = (double)t->epochs;

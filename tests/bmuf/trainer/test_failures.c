@@ -65,6 +65,26 @@ static const char *const all_kinds[][2] = {
     {"train.strategy=asgd", NULL},
 };
 
+/* A block of longer sequences has a larger loss, and that of chance is larger,
+ * too: no worker has diverged. One with more than that has. */
+static void test_longer_sequences_are_no_divergence(void **state)
+{
+    static result got, clean;
+    problem p = ragged;
+
+    p.longer = 100;
+    for (int k = 0; k < KINDS; k++) {
+        run_job(*state, ragged, kinds[k], &clean);
+        run_job(*state, p, kinds[k], &got);
+        assert_int_equal(got.left_out, 0);
+        assert_memory_equal(got.model, clean.model, sizeof got.model);
+    }
+    p.poisoned = 1 + 1;
+    p.excess = 1e6;
+    run_job(*state, p, kinds[0], &got);
+    assert_int_equal(got.left_out, 1);
+}
+
 /* The first block, of so many mini-batches for each worker. */
 static bm_status run_first_block(bm_comm *comm, const char *const *settings,
                                  int64_t steps, double untrained, double growth,
@@ -329,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_gradients_that_are_not_finite_are_skipped),
         TEST(test_diverged_worker_is_left_out),
+        TEST(test_longer_sequences_are_no_divergence),
         TEST(test_first_weights_are_not_judged),
         TEST(test_a_rise_in_the_first_block_is_divergence),
         TEST(test_worker_that_is_not_finite_is_left_out),

@@ -101,6 +101,8 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
     problem *p = self;
     bm_score *score = &p->score[worker];
     int64_t n = batch_size(p, p->at, worker, step);
+    bool longer = p->longer > 0 && p->at.epoch == 0 && p->at.block == 2;
+    double half = longer ? 0.5 * p->longer : 0.5;
 
     *samples = (double)n;
     p->batches[worker] += n > 0;
@@ -112,8 +114,8 @@ bm_status gradient(void *self, bm_params *params, int worker, int64_t step,
 
         for (int i = 0; i < 4; i++)
             params->g[s.index[i]] += (float)(r * s.a[i] / (double)n);
-        score->loss += 0.5 * r * r;
-        score->chance += 0.5 * s.y * s.y; /* the loss of weights of zero */
+        score->loss += half * r * r;
+        score->chance += half * s.y * s.y; /* the loss of weights of zero */
         score->errors += fabs(r) > 0.1;
         score->count += 1;
         score->sequences += 1;

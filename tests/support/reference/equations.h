@@ -25,6 +25,8 @@ typedef struct problem {
     double untrained; /* added to the loss of a worker's first mini-batch */
     double growth;    /* of what is added, from step to step of the run's first
                       block; 0: to the first alone */
+    double longer;    /* all losses of block 2 of epoch 0, and those of chance,
+                      are this many times as large; 0: once */
     bool unscored;    /* or it scores nothing */
     bool absent;      /* or it has no data */
     bool ragged;      /* shares of unequal length, some of them empty */
