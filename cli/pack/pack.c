@@ -338,7 +338,7 @@ static bm_status open_texts(const bm_arguments *a, const bm_importer_ops *ops,
     BM_TRY(bm_texts_open(texts, a, ops->words));
     if (texts->features_text == NULL)
         return BM_OK;
-    BM_TRY(bm_features_follow(texts->features_text, ops->name, ops->options,
+    BM_TRY(bm_features_follow(texts->features_text, ops->kind, ops->options,
                               config, taken, sizeof taken));
     if (taken[0] != '\0' && (comm == NULL || bm_comm_rank(comm) == 0))
         bm_log(BM_NOTE, "as %s: %s", bm_argument(a, "vocab"), taken);

@@ -387,7 +387,8 @@ static bm_status check_texts(const packing *p)
 {
     double percent = 100 * p->importer->without_text;
 
-    if (p->plan->resume || percent <= p->plan->most_left_out)
+    if (p->plan->resume ||
+        p->importer->without_text <= p->plan->most_left_out / 100)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT,
                    "%.3g %% of the sequences have no text, though others do. "
@@ -457,8 +458,8 @@ static json_t *json_of(const kinds *all)
 static void print_json(const packing *p, size_t shards)
 {
     bm_json_print(
-        json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}",
-                  "path", p->plan->directory, "up_to_date",
+        json_pack("{s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I}",
+                  "path", bm_json_text(p->plan->directory), "up_to_date",
                   (int)p->before.complete, "shards", (json_int_t)shards,
                   "sequences", (json_int_t)p->n, "frames",
                   (json_int_t)p->frames, "labels", (json_int_t)p->n_labels,

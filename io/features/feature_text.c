@@ -329,7 +329,7 @@ static bool is_text(const json_t *o, const char *key, const char *text)
 static void write_setting(const char *key, const json_t *value,
                           const json_t *other, char *out, size_t room)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 
     out[0] = '\0';
     if (value == NULL && is_later(key))
@@ -360,9 +360,15 @@ static void add_value(differences *d, const char *key, const json_t *model,
     add(d, text);
 }
 
+/* Descriptions without means have reals of 12 digits. */
 static bool equal_at(const json_t *a, const json_t *b, const char *key)
 {
-    return json_equal(json_object_get(a, key), json_object_get(b, key)) != 0;
+    const json_t *x = json_object_get(a, key), *y = json_object_get(b, key);
+    double u = json_number_value(x), v = json_number_value(y);
+
+    if (json_is_real(x) && json_is_real(y))
+        return fabs(u - v) <= 1e-11 * fabs(u);
+    return json_equal(x, y) != 0;
 }
 
 /* Both were normalised, each over a whole set: was it the same one? */

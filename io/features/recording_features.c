@@ -14,7 +14,7 @@
 #define ROW(key, type) #key, type, offsetof(bm_recording_settings, key)
 
 const bm_option bm_recording_options[] = {
-    {ROW(rate, BM_INT), "0", 0, 384000, "Hz",
+    {ROW(rate, BM_INT), "0", 0, BM_MOST_HZ, "Hz",
      "sampling rate that recordings are converted to; 0: as recorded"},
     {ROW(channel, BM_INT), "0", 0, 1024, NULL,
      "channel of a recording, from 1; 0: the mean of all"},

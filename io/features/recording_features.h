@@ -10,6 +10,8 @@
 #include "core/config/config.h"
 #include "io/features/feature_chain.h"
 
+enum { BM_MOST_HZ = 384000 };
+
 typedef struct bm_recording_settings {
     long rate, mels, channel, seed;
     long cepstra; /* 0: the bands */

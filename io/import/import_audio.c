@@ -164,6 +164,13 @@ static bm_status audio_look(bm_importer *i, const bm_manifest_row *row,
     BM_TRY(bm_sound_probe(&a->probe, row->path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
+    if (s->rate == 0 && a->probe.rate > BM_MOST_HZ) {
+        bm_problem_set(problem, "a rate that is too high",
+                       "%s: %ld Hz; at most %d are possible, unless "
+                       "features.rate is set",
+                       row->path, a->probe.rate, BM_MOST_HZ);
+        return BM_OK;
+    }
     BM_TRY(check_channels(a, s, row));
     BM_TRY(check_rate(a, row, a->probe.rate));
     if (a->probed++ == 0 && s->rate == 0) {
@@ -229,6 +236,7 @@ static void audio_close(bm_importer *i)
 
 const bm_importer_ops bm_importer_audio = {
     .name = "audio",
+    .kind = "audio",
     .help = "Recordings (WAV, FLAC ..) to log-mel features or MFCC",
     .section = "features",
     .options = bm_recording_options,

@@ -96,6 +96,7 @@ static bm_status features_open(bm_importer *i, const bm_import_source *source)
 
 const bm_importer_ops bm_importer_features = {
     .name = "features",
+    .kind = "features",
     .help = "Feature files (.npy, .mfc)",
     .section = "features",
     .options = bm_feature_file_options,

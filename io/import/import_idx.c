@@ -200,7 +200,7 @@ static bm_status idx_open(bm_importer *i, const bm_import_source *source)
     self->x = calloc(self->frames * self->features, sizeof *self->x);
     if (self->grey == NULL || self->x == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an image");
-    return bm_features_describe(&self->described, i->ops->name, options + 1, s,
+    return bm_features_describe(&self->described, i->ops->kind, options + 1, s,
                                 NULL);
 }
 
@@ -297,6 +297,7 @@ static void idx_meta(const bm_importer *i, bm_shard_meta *meta)
 
 const bm_importer_ops bm_importer_idx = {
     .name = "idx",
+    .kind = "idx",
     .help = "Images and classes in IDX files (MNIST's format)",
     .section = "features",
     .options = options,

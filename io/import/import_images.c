@@ -127,6 +127,7 @@ static void images_meta(const bm_importer *i, bm_shard_meta *meta)
 
 const bm_importer_ops bm_importer_images = {
     .name = "images",
+    .kind = "images",
     .help = "Line images (PNG, JPEG, TIFF, PGM) to columns of pixels",
     .section = "features",
     .options = bm_image_options,

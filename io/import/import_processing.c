@@ -115,7 +115,7 @@ static bm_status describe(bm_importer *i)
 
     if (b->chain != NULL)
         BM_TRY(bm_chain_norm(b->chain, &norm));
-    BM_TRY(bm_features_describe(&b->described, i->ops->name, i->ops->options,
+    BM_TRY(bm_features_describe(&b->described, i->ops->kind, i->ops->options,
                                 i->settings, norm));
     if (i->copies.count == 0)
         return BM_OK;

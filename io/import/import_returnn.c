@@ -272,7 +272,7 @@ static bm_status describe(bm_importer *i)
     };
 
     BM_TRY(bm_chain_norm(self->chain, &norm));
-    return bm_features_describe(&self->described, "features",
+    return bm_features_describe(&self->described, i->ops->kind,
                                 bm_feature_file_options, &file, norm);
 }
 
@@ -400,6 +400,7 @@ static void returnn_meta(const bm_importer *i, bm_shard_meta *meta)
 
 const bm_importer_ops bm_importer_returnn = {
     .name = "returnn",
+    .kind = "features",
     .help = "HDF5 files of RETURNN",
     .section = "features",
     .options = options,

@@ -188,13 +188,14 @@ static bm_status unipen_open(bm_importer *i, const bm_import_source *source)
                                           .read = unipen_read,
                                           .open_own = open_tablet,
                                           .close_own = close_tablet};
-    const pen_settings *s = i->settings;
+    pen_settings *s = i->settings;
     unipen *self = NULL;
     bm_import_source with = *source;
 
     with.level = s->level;
     BM_TRY(bm_import_open(i, sizeof *self, &with, &parts));
     self = i->self;
+    s->level = bm_manifest_level(self->base.manifest);
     self->step = s->step;
     BM_TRY(measure(self));
     return bm_import_refine(i, &s->chain, BM_PEN_FEATURES);
@@ -212,6 +213,7 @@ static void unipen_close(bm_importer *i)
 
 const bm_importer_ops bm_importer_unipen = {
     .name = "unipen",
+    .kind = "unipen",
     .help = "Paths of a pen, in UNIPEN's format",
     .section = "features",
     .options = options,

@@ -65,6 +65,7 @@ typedef bm_status bm_import_take(void *self, const bm_item *item);
 
 typedef struct bm_importer_ops {
     const char *name;    /* bmuf pack --<name> */
+    const char *kind;    /* of the features that it describes */
     const char *help;    /* one line, for the list of settings */
     const char *section; /* of its settings: "features" */
     const bm_option *options;

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,7 +148,7 @@ static json_t *made_with(const char *text)
 
 static bm_status print_json(const summary *s, FILE *out)
 {
-    char hash[17];
+    char hash[17], path[PATH_MAX];
     json_t *root = NULL;
     int failed = 0;
 
@@ -156,12 +157,12 @@ static bm_status print_json(const summary *s, FILE *out)
         "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:s, s:s, "
         "s:s, s:s, s:I, s:I, s:o, "
         "s:o, s:o, s:o, s:s}",
-        "path", s->path, "shards", (json_int_t)s->shards, "units",
-        (json_int_t)s->units, "sequences", (json_int_t)s->sequences, "frames",
-        (json_int_t)s->frames, "labels", (json_int_t)s->labels, "features",
-        (json_int_t)s->features, "classes", (json_int_t)s->classes,
-        "frame_shift", s->frame_shift, "store", s->store, "symbols",
-        s->words ? "words" : "characters", "task",
+        "path", bm_printable(s->path, path, sizeof path), "shards",
+        (json_int_t)s->shards, "units", (json_int_t)s->units, "sequences",
+        (json_int_t)s->sequences, "frames", (json_int_t)s->frames, "labels",
+        (json_int_t)s->labels, "features", (json_int_t)s->features, "classes",
+        (json_int_t)s->classes, "frame_shift", s->frame_shift, "store",
+        s->store, "symbols", s->words ? "words" : "characters", "task",
         s->per_frame ? "frame" : "ctc", "text_form", s->text_form,
         "sample_rate", (json_int_t)s->sample_rate, "samples",
         (json_int_t)s->samples, "percent", list(percent), "frames_quantiles",

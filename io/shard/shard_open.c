@@ -3,6 +3,7 @@
  * with a digest before it is used.
  */
 #include "io/features/feature_text.h"
+#include "io/features/recording_features.h"
 #include "io/shard/shard_parts.h"
 #include "io/shard/store.h"
 
@@ -12,11 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MOST_FEATURES = 1 << 20,
-    MOST_MOMENTS = 1 + 2 * MOST_FEATURES,
-    MOST_HZ = 384000
-};
+enum { MOST_MOMENTS = 1 + 2 * BM_MOST_FEATURES };
 
 /* Reads an attribute that must be one of two texts; *out: it is `yes`. */
 static bm_status either(const bm_shard *s, const char *name, const char *no,
@@ -116,7 +113,7 @@ static bm_status read_shape(bm_shard *s)
     s->t.features = s->inputs.dim[1];
     BM_TRY(bm_h5_number(&s->file, "bmuf", "feat_dim", &features));
     if (s->inputs.rank != 2 || s->t.features == 0 ||
-        s->t.features > MOST_FEATURES || s->t.features != (uint64_t)features)
+        s->t.features > BM_MOST_FEATURES || s->t.features != (uint64_t)features)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: /inputs has %zu columns; feat_dim is %" PRId64,
                        s->path, s->t.features, features);
@@ -133,7 +130,7 @@ static bm_status read_sample_rate(bm_shard *s)
     if (!bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
         return BM_OK;
     BM_TRY(bm_h5_number(&s->file, "bmuf", BM_SAMPLE_RATE, &s->samples.rate));
-    if (s->samples.rate < 1 || s->samples.rate > MOST_HZ)
+    if (s->samples.rate < 1 || s->samples.rate > BM_MOST_HZ)
         return BM_FAIL(BM_ERR_FORMAT, "%s: invalid " BM_SAMPLE_RATE " %" PRId64,
                        s->path, s->samples.rate);
     if (s->waveforms.rank != 1 ||

@@ -45,6 +45,20 @@ struct bm_shard_writer {
     size_t first_sequence;
 };
 
+static bm_status check_symbols(const bm_vocab *v)
+{
+    for (size_t k = 0; k < bm_vocab_size(v); k++) {
+        const char *symbol = bm_vocab_symbol(v, (int32_t)k);
+
+        if (strlen(symbol) > BM_LONGEST_SYMBOL)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "the symbol \"%.40s..\" has %zu bytes; shards hold "
+                           "%d at most. Are there blanks between words?",
+                           symbol, strlen(symbol), BM_LONGEST_SYMBOL);
+    }
+    return BM_OK;
+}
+
 static bm_status check_meta(const bm_shard_settings *settings,
                             const bm_shard_meta *meta, bm_store store)
 {
@@ -61,8 +75,12 @@ static bm_status check_meta(const bm_shard_settings *settings,
             "%d; with the means of features.normalise = global it is too long "
             "for this number of features: use features.normalise = utterance",
             strlen(meta->features_text), BM_LONGEST_FEATURES_TEXT);
+    if (meta->features > BM_MOST_FEATURES)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%zu features a frame; shards hold %d at most",
+                       meta->features, BM_MOST_FEATURES);
     BM_ASSERT(meta->features > 0 && settings->unit_frames > 0);
-    return BM_OK;
+    return check_symbols(meta->vocab);
 }
 
 bool bm_shard_is_named(const char *file, const char *name)

@@ -261,6 +261,17 @@ static void check_length(source *f, size_t n, bm_problem *problem)
                        f->bytes.path, n);
 }
 
+/* Of a recording of which `n` samples up to its end were read. */
+static void check_end(source *f, size_t n, bm_problem *problem)
+{
+    if (sf_error(f->file) != SF_ERR_NO_ERROR)
+        bm_problem_set(problem, "damaged or truncated",
+                       "%s: damaged or truncated after %zu samples" COPY,
+                       f->bytes.path, n);
+    else
+        check_length(f, n, problem);
+}
+
 static void check_samples(const source *f, const bm_sound *s,
                           bm_problem *problem)
 {
@@ -295,6 +306,10 @@ static void check_part(source *f, bm_sound *s, bm_excerpt part,
     double length = n > 0 ? (double)(first + n) / (double)rate : s->seconds;
     char of[40] = ""; /* where the length is known */
 
+    if (n > 0 && part.duration == 0) {
+        check_end(f, (size_t)(first + n), problem);
+        return;
+    }
     if (n > 0 && missing <= rate / 100)
         return;
     if (n > 0)
@@ -384,12 +399,8 @@ static bm_status read_part(source *f, bm_sound *s, long channel,
     BM_TRY(check_disk(f));
     if (!whole)
         check_part(f, s, part, first, wanted, problem);
-    else if (sf_error(f->file) != SF_ERR_NO_ERROR)
-        bm_problem_set(problem, "damaged or truncated",
-                       "%s: damaged or truncated after %lld samples" COPY,
-                       f->bytes.path, (long long)n);
     else
-        check_length(f, s->n, problem);
+        check_end(f, s->n, problem);
     if (!bm_problem_is(problem))
         check_samples(f, s, problem);
     return check_disk(f);

@@ -1,19 +1,16 @@
+#define _DEFAULT_SOURCE /* fts */
 #include "io/sound/sound_folder.h"
 
 #include "core/log.h"
 #include "core/words.h"
 #include "io/sound/sound.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-enum { DEEPEST = 16 }; /* folders within each other; links may be circular */
 
 static int by_path(const void *left, const void *right)
 {
@@ -68,30 +65,36 @@ static bm_status look_at(bm_sound_folder *f, const char *path)
     return keep(f, path, &s);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEEPEST levels */
-static bm_status walk(bm_sound_folder *f, const char *path, int depth)
+/* Hidden names, and links to a folder above, are passed over. */
+static bm_status walk(bm_sound_folder *f, const char *path)
 {
-    DIR *folder = opendir(path);
-    const struct dirent *entry = NULL;
+    char *copy = strdup(path), *roots[] = {copy, NULL};
+    FTS *folder = NULL;
+    FTSENT *e = NULL;
     bm_status status = BM_OK;
 
+    if (copy == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory to list %s", path);
+    folder = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
     if (folder == NULL)
-        return BM_FAIL(depth == 0 ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s", path,
-                       strerror(errno));
-    while (status == BM_OK && (entry = readdir(folder)) != NULL) {
-        char inner[PATH_MAX];
-        int n = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        struct stat info;
+        BM_FAIL_DONE(BM_ERR_IO, "%s: %s", path, strerror(errno));
+    while (status == BM_OK && (e = fts_read(folder)) != NULL) {
+        bool top = e->fts_level == 0;
 
-        if (entry->d_name[0] == '.' || n < 0 || (size_t)n >= sizeof inner ||
-            stat(inner, &info) != 0)
-            continue;
-        if (S_ISDIR(info.st_mode) && depth < DEEPEST)
-            status = walk(f, inner, depth + 1);
-        else if (S_ISREG(info.st_mode))
-            status = look_at(f, inner);
+        if (!top && e->fts_name[0] == '.')
+            (void)fts_set(folder, e, FTS_SKIP);
+        else if (e->fts_info == FTS_DNR || (top && e->fts_info == FTS_NS))
+            status = BM_FAIL(top ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
+                             e->fts_path, strerror(e->fts_errno));
+        else if (top && e->fts_info == FTS_F)
+            status = BM_FAIL(BM_ERR_MISSING, "%s: %s", path, strerror(ENOTDIR));
+        else if (e->fts_info == FTS_F)
+            status = look_at(f, e->fts_path);
     }
-    closedir(folder);
+done:
+    if (folder != NULL)
+        (void)fts_close(folder);
+    free(copy);
     return status;
 }
 
@@ -120,7 +123,7 @@ static void log_folder(const bm_sound_folder *f, const char *path,
 bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
                                const char *setting, long rate)
 {
-    bm_status status = walk(f, path, 0);
+    bm_status status = walk(f, path);
 
     if (status == BM_ERR_MISSING && f->n == 0)
         return BM_FAIL(status, "%s = %s: %s", setting, path,

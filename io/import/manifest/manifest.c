@@ -414,6 +414,11 @@ double bm_manifest_without_text(const bm_manifest *m)
     return m->texts > 0 ? (double)(lines - m->texts) / (double)lines : 0;
 }
 
+const char *bm_manifest_level(const bm_manifest *m)
+{
+    return m->level;
+}
+
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row)
 {
     const bm_manifest_entry *e = &m->entries[row];

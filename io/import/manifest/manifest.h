@@ -85,6 +85,9 @@ size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
 const char *bm_manifest_why_no_texts(const bm_manifest *m);
 /* The fraction of rows without a text; 0 if none has one. */
 double bm_manifest_without_text(const bm_manifest *m);
+
+/* The type of the segments, where files are UNIPEN's; borrowed. */
+const char *bm_manifest_level(const bm_manifest *m);
 /* row: in [0, size). */
 bm_manifest_row bm_manifest_at(const bm_manifest *m, size_t row);
 

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"
+#include "io/place.h"
 
 #include <limits.h>
 #include <math.h>
@@ -192,20 +193,21 @@ static pair *find(pairs *p, const char *key)
 const char *bm_kaldi_resolve(const char *folder, const char *path,
                              char out[PATH_MAX])
 {
-    size_t n = strcspn(path, ":[");
-    char file[PATH_MAX];
+    bm_place place;
+    char inner[PATH_MAX];
     int length = 0;
 
-    if (path[0] == '/' || bm_manifest_is_pipe(path) || n >= sizeof file)
+    if (path[0] == '/' || bm_manifest_is_pipe(path) ||
+        access(path, F_OK) == 0 || !bm_place_parse(&place, path) ||
+        access(place.file, F_OK) == 0)
         return path;
-    snprintf(file, sizeof file, "%.*s", (int)n, path);
-    if (access(file, F_OK) == 0)
-        return path;
-    length = snprintf(out, PATH_MAX, "%s/%.*s", folder, (int)n, path);
-    if (length < 0 || length >= PATH_MAX || access(out, F_OK) != 0)
+    length = snprintf(inner, sizeof inner, "%s/%s", folder, place.file);
+    if (length < 0 || length >= PATH_MAX)
         return path;
     length = snprintf(out, PATH_MAX, "%s/%s", folder, path);
-    return length < PATH_MAX ? out : path;
+    if (length < 0 || length >= PATH_MAX)
+        return path;
+    return access(inner, F_OK) == 0 || access(out, F_OK) == 0 ? out : path;
 }
 
 /* Adds a sequence with its text and speaker. */

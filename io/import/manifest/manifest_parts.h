@@ -93,6 +93,7 @@ struct bm_manifest {
     size_t speakers;
     size_t texts;                 /* rows with a text */
     char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
+    char level[64];               /* type of UNIPEN's segments */
     bm_manifest_table table;
     bm_faults faults;
     const char *listed[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */

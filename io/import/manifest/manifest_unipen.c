@@ -2,25 +2,24 @@
  * manifest_unipen.c - segments of UNIPEN files as rows: a file, or all files of a
  * folder and of those within it. A row's shape is its delineation.
  */
+#define _DEFAULT_SOURCE /* fts */
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEEPEST = 16 };
-
+/* m->level is "" until a segment has a label, unless the user set it. */
 typedef struct listing {
     bm_manifest *m;
-    char type[64]; /* of the segments; "": that of the first with a label */
-    size_t top;    /* bytes of paths before what ids are made of */
+    size_t top; /* bytes of paths before what ids are made of */
 } listing;
 
 /* id <- the path after `top`, without endings, and a number; false: too long. */
@@ -72,9 +71,9 @@ static bm_status add_file(listing *l, const char *path)
     for (size_t i = 0; status == BM_OK && i < u.n_segments; i++) {
         const bm_pen_segment *s = &u.segments[i];
 
-        if (l->type[0] == '\0' && s->label[0] != '\0')
-            snprintf(l->type, sizeof l->type, "%s", s->type);
-        if (strcmp(s->type, l->type) == 0)
+        if (m->level[0] == '\0' && s->label[0] != '\0')
+            snprintf(m->level, sizeof m->level, "%s", s->type);
+        if (strcmp(s->type, m->level) == 0)
             status = add_segment(l, path, ++number, s);
     }
     bm_unipen_free(&u);
@@ -89,39 +88,32 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static int is_seen(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
 /* Byte order, whatever the locale. */
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int by_name(const FTSENT **a, const FTSENT **b)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
+    return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion): DEEPEST levels */
-static bm_status add_folder(listing *l, const char *path, int depth)
+/* A link to a folder above is passed over, as are hidden names. */
+static bm_status add_folder(listing *l, char *path)
 {
-    struct dirent **entries = NULL;
-    int n = scandir(path, &entries, is_seen, by_name);
+    char *roots[] = {path, NULL};
+    FTS *folder = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+    FTSENT *e = NULL;
     bm_status status = BM_OK;
 
-    if (n < 0)
+    if (folder == NULL)
         return BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        char inner[4096];
-        int length =
-            snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
-
-        if (status == BM_OK && length > 0 && (size_t)length < sizeof inner)
-            status = !is_folder(inner)
-                         ? bm_manifest_pass(l->m, add_file(l, inner))
-                     : depth < DEEPEST ? add_folder(l, inner, depth + 1)
-                                       : BM_OK;
-        free(entries[i]);
+    while (status == BM_OK && (e = fts_read(folder)) != NULL) {
+        if (e->fts_level > 0 && e->fts_name[0] == '.')
+            (void)fts_set(folder, e, FTS_SKIP);
+        else if (e->fts_info == FTS_DNR)
+            status = BM_FAIL(BM_ERR_IO, "%s: %s", e->fts_path,
+                             strerror(e->fts_errno));
+        else if (e->fts_info == FTS_F)
+            status = bm_manifest_pass(l->m, add_file(l, e->fts_path));
     }
-    free(entries);
+    (void)fts_close(folder);
     return status;
 }
 
@@ -137,16 +129,16 @@ bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
                        "standard input; write it to a file");
     m->folder = 0; /* paths are complete */
     m->file = m->path;
-    snprintf(l.type, sizeof l.type, "%s", type);
+    snprintf(m->level, sizeof m->level, "%s", type);
     if (folder)
-        l.top = strlen(m->path) + 1;
+        l.top = strlen(m->path) + (slash == NULL || slash[1] != '\0');
     else if (slash != NULL)
         l.top = (size_t)(slash - m->path) + 1;
-    BM_TRY(folder ? add_folder(&l, m->path, 0) : add_file(&l, m->path));
+    BM_TRY(folder ? add_folder(&l, m->path) : add_file(&l, m->path));
     if (m->n == 0 && m->faults.n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has no .SEGMENT%s%s with components; is it of "
                        "UNIPEN, and features.level one of its types?",
-                       m->path, l.type[0] != '\0' ? " " : "", l.type);
+                       m->path, m->level[0] != '\0' ? " " : "", m->level);
     return BM_OK;
 }

@@ -255,6 +255,39 @@ static void test_sequences_without_a_text_are_left_out_among_others(void **_)
     assert_says(o.out, "up to date");
 }
 
+/* 100 * 0.07 is more than 7 in doubles. */
+static void test_exactly_as_many_as_allowed_are_left_out(void **_)
+{
+    char list[100 * 60] = "";
+
+    (void)_;
+    for (int i = 0; i < 100; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list),
+                 "{\"id\": \"%d\", \"audio\": \"1.wav\"%s}\n", i,
+                 i < 7 ? "" : ", \"text\": \"a\"");
+    write_text("seven.jsonl", list);
+    assert_code(BMUF("pack", "--audio", "seven.jsonl", "--out", "seven",
+                     "--max-left-out", "7"),
+                0);
+    assert_code(BMUF("pack", "--audio", "seven.jsonl", "--out", "six",
+                     "--max-left-out", "6.9"),
+                65);
+}
+
+/* JSON cannot have them, so bytes that are not UTF-8 are escaped. */
+static void test_json_has_folders_that_are_not_utf8(void **_)
+{
+    outcome o;
+
+    (void)_;
+    o = BMUF("pack", "--audio", "texts.jsonl", "--out", "o\xff", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"path\": \"o\\\\xff\"");
+    o = BMUF("info", "o\xff", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"path\": \"o\\\\xff\"");
+}
+
 static void test_sets_without_labels_are_warned_of(void **_)
 {
     static const struct {
@@ -345,6 +378,8 @@ int main(void)
         cmocka_unit_test(test_a_vocabulary_of_the_user_is_not_replaced),
         cmocka_unit_test(
             test_sequences_without_a_text_are_left_out_among_others),
+        cmocka_unit_test(test_exactly_as_many_as_allowed_are_left_out),
+        cmocka_unit_test(test_json_has_folders_that_are_not_utf8),
         cmocka_unit_test(test_sets_without_labels_are_warned_of),
         cmocka_unit_test(test_settings_of_vocab_are_taken_where_none_are_set),
         cmocka_unit_test(test_texts_are_normalised),

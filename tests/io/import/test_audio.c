@@ -184,6 +184,24 @@ static double moment(const frame *all, const frame *of, together *with,
     return sum / n;
 }
 
+/* Descriptions with means have 17 digits, others 12. */
+static void test_the_same_numbers_of_other_digits_are_equal(void **state)
+{
+    static const char model[] = "{\"window_ms\": 23.219954648526078}";
+    char text[200];
+    bool raw = false;
+
+    (void)state;
+    assert_int_equal(bm_features_differ(model, "{\"window_ms\": 23.2199546485}",
+                                        text, sizeof text, &raw),
+                     0);
+    assert_int_equal(bm_features_differ(model, "{\"window_ms\": 23.22}", text,
+                                        sizeof text, &raw),
+                     1);
+    assert_non_null(strstr(text, "is 23.22, should be 23.2199546485: --set "
+                                 "features.window_ms=23.2199546485"));
+}
+
 static void test_frames_are_normalised_by_their_group(void **state)
 {
     static const struct {
@@ -452,6 +470,20 @@ static void test_mixed_rates_are_reported_with_the_remedy(void **state)
     bm_importer_close(i);
 }
 
+/* A header may say anything, and windows are as long as the rate is high. */
+static void test_a_rate_that_is_too_high_is_no_default(void **state)
+{
+    bm_importer *i = NULL;
+
+    (void)state;
+    write_tone("a.wav", 400, 1, 2000000000);
+    write_tone("b.wav", 400, 1, 384001);
+    assert_int_equal(open_importer(&i, "audio", NULL, two_tones),
+                     BM_ERR_FORMAT);
+    assert_non_null(
+        strstr(bm_last_error(), "2000000000 Hz; at most 384000 are possible"));
+}
+
 /* A Lhotse cut of channel 0 is the first one, not the mean. */
 static void test_a_cut_has_its_channel(void **state)
 {
@@ -620,10 +652,12 @@ int main(void)
         cmocka_unit_test(test_items_have_the_features_of_their_recordings),
         cmocka_unit_test(test_texts_are_read_without_the_recordings),
         cmocka_unit_test(test_settings_are_described_as_json),
+        cmocka_unit_test(test_the_same_numbers_of_other_digits_are_equal),
         cmocka_unit_test(test_frames_are_normalised_by_their_group),
         cmocka_unit_test(test_every_setting_has_its_effect),
         cmocka_unit_test(test_dither_depends_on_the_seed_alone),
         cmocka_unit_test(test_mixed_rates_are_reported_with_the_remedy),
+        cmocka_unit_test(test_a_rate_that_is_too_high_is_no_default),
         cmocka_unit_test(test_a_cut_has_its_channel),
         cmocka_unit_test(test_a_missing_channel_is_reported),
         cmocka_unit_test(test_invalid_recordings_are_problems_of_their_items),

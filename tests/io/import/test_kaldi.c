@@ -235,6 +235,29 @@ static void test_a_data_directory_is_a_manifest(void **state)
     bm_manifest_free(m);
 }
 
+static void test_names_of_files_may_look_like_places(void **state)
+{
+    static const char *const names[] = {"10:30.wav", "x[1].wav", "a:b.ark:17",
+                                        "10:30"};
+    bm_manifest *m = NULL;
+
+    (void)state;
+    make_directory();
+    unlink(in_folder("data/feats.scp"));
+    FOR_EACH (k, names) {
+        char line[40], path[40];
+
+        snprintf(line, sizeof line, "u1 %s\n", names[k]);
+        snprintf(path, sizeof path, "data/%s", names[k]);
+        write_text("data/wav.scp", line);
+        write_text(k == 2 ? "data/a:b.ark" : path, "");
+        assert_ok(open_directory(&m, "audio", false));
+        assert_string_equal(bm_manifest_at(m, 0).path, in_folder(path));
+        bm_manifest_free(m);
+    }
+    unlink(in_folder("data/wav.scp"));
+}
+
 static void test_files_of_a_data_directory_may_be_compressed(void **state)
 {
     bm_manifest *m = NULL;
@@ -829,6 +852,7 @@ int main(void)
         cmocka_unit_test(test_wrong_places_are_problems),
         cmocka_unit_test(test_ranges_take_a_part_of_a_matrix),
         cmocka_unit_test(test_a_data_directory_is_a_manifest),
+        cmocka_unit_test(test_names_of_files_may_look_like_places),
         cmocka_unit_test(test_files_of_a_data_directory_may_be_compressed),
         cmocka_unit_test(test_segments_are_excerpts_of_recordings),
         cmocka_unit_test(test_faults_of_a_data_directory_name_file_and_line),

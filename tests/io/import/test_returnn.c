@@ -528,6 +528,13 @@ static void test_a_shard_is_packed_again(void **state)
     assert_non_null(strstr(o.out, "\"labels\": 6"));
     assert_non_null(strstr(again.out, "\"labels\": 6"));
     assert_code(BMUF("pack", "--audio", "m.jsonl", "more", "--out", "x"), 64);
+    assert_code(BMUF("pack", "--returnn", "a.hdf", "--out", "deltas", "--set",
+                     "features.deltas=1"),
+                0);
+    o = BMUF("pack", "--returnn", "b.hdf", "--out", "like", "--vocab",
+             "deltas");
+    assert_code(o, 0);
+    assert_says(o.err, "as deltas: features.deltas = 1");
 }
 
 int main(void)

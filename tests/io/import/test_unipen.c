@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Two strokes of height 10, with the pen's way through the air recorded, of
  * which an empty .PEN_UP is none. */
@@ -156,6 +157,7 @@ static void test_included_files_and_levels_are_found(void **state)
         ".SEGMENT WORD 0-3 OK \"a \\\"b\\\" \\\\c\"\n"
         ".SEGMENT CHARACTER 0 ? \"a\"\n.SEGMENT CHARACTER 2-3 ? \"b\"\n";
     bm_importer *i = NULL;
+    bm_shard_meta meta = {0};
     bm_item item;
 
     (void)state;
@@ -167,6 +169,8 @@ static void test_included_files_and_levels_are_found(void **state)
     write_text("set/include/abc/s.dat", strokes);
     write_text("set/data/1a/x.dat", list);
     write_text("set/data/y.dat", list);
+    (void)symlink("..", in_folder("set/data/1a/up"));
+    (void)symlink(".", in_folder("set/data/here"));
     assert_ok(open_unipen(&i, NULL, "set/data"));
     item = next_item(i);
     assert_string_equal(item.id, "1a-x-00001");
@@ -175,6 +179,8 @@ static void test_included_files_and_levels_are_found(void **state)
     assert_null(item.problem);
     assert_string_equal(next_item(i).id, "y-00001");
     assert_null(next_item(i).id);
+    i->ops->meta(i, &meta);
+    assert_non_null(strstr(meta.features_text, "\"level\": \"WORD\""));
     bm_importer_close(i);
     assert_ok(open_unipen(&i, SET("features.level=CHARACTER"), "set/data"));
     assert_string_equal(next_item(i).text, "a");

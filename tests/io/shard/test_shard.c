@@ -561,6 +561,37 @@ static void test_a_description_that_is_too_long_is_refused(void **_)
     corpus_remove(directory);
 }
 
+/* What a reader would refuse is not written. */
+static void test_symbols_and_frames_that_are_too_long_are_refused(void **_)
+{
+    char *directory = corpus_directory(), text[5000];
+    corpus c = corpus_make(directory, "set", 0);
+    bm_vocab *v = NULL;
+    bm_shard_meta meta = c.meta;
+    bm_shard_writer *w = NULL;
+
+    (void)_;
+    memset(text, 'x', sizeof text);
+    text[4096] = '\0';
+    assert_ok(bm_vocab_new(&v, true));
+    assert_ok(bm_vocab_learn(v, text));
+    bm_vocab_sort(v);
+    meta.vocab = v;
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "set", &c.settings, &meta),
+        BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "xxx..\" has 4096 bytes; shards "
+                                            "hold 4095 at most"));
+    meta = c.meta;
+    meta.features = (1 << 20) + 1;
+    assert_int_equal(
+        bm_shard_writer_open(&w, directory, "set", &c.settings, &meta),
+        BM_ERR_CONFIG);
+    bm_vocab_free(v);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
 /* A limit on file sizes simulates a full disk. */
 static int write_on_full_disk(const corpus *c, rlim_t most)
 {
@@ -743,6 +774,7 @@ int main(void)
         cmocka_unit_test(test_a_writer_that_has_not_finished_leaves_nothing),
         cmocka_unit_test(test_existing_shards_are_not_mixed_with_new_ones),
         cmocka_unit_test(test_a_description_that_is_too_long_is_refused),
+        cmocka_unit_test(test_symbols_and_frames_that_are_too_long_are_refused),
         cmocka_unit_test(test_a_full_disk_leaves_no_shard),
         cmocka_unit_test(test_all_shards_that_differ_are_reported),
         cmocka_unit_test(test_missing_data_are_missing_input),
