@@ -50,15 +50,17 @@ bm_status bm_settings_filter(const bm_settings *s, double epochs,
     return BM_OK;
 }
 
-/* Sets a setting that was not given to a derived value, so that the run's
- * config.ini has it. */
+/* Sets a setting that was not given, or is 0, to a derived value, so that the
+ * run's config.ini has it. */
 static bm_status set_derived(bm_config *config, const char *name, long value)
 {
     char text[24], section[16] = "";
     size_t n = strcspn(name, ".");
+    const char *given = NULL;
 
     memcpy(section, name, n);
-    if (value == 0 || bm_config_text(config, section, name + n + 1) != NULL)
+    given = bm_config_text(config, section, name + n + 1);
+    if (value == 0 || (given != NULL && strcmp(given, "0") != 0))
         return BM_OK;
     snprintf(text, sizeof text, "%ld", value);
     return bm_config_derive(config, section, name + n + 1, text);

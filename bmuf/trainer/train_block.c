@@ -305,14 +305,20 @@ static bm_status someone_is_good(const bm_trainer *t)
     return samples > 0 && good == 0 ? diverged(t) : BM_OK;
 }
 
-/* Updates made in this block, the mean over workers; 0 without any data. */
+/* Updates made in this block, the mean over workers, weighted as their models
+ * are; 0 without any data. */
 static double mean_steps(const bm_trainer *t)
 {
+    bool equal = t->strategy->traits.equal_weights;
     double sum = 0, weight = 0;
 
     for (int k = 0; k < t->workers; k++) {
-        sum += weight_of(&t->table[k]) * t->table[k].steps;
-        weight += weight_of(&t->table[k]);
+        double of_one = weight_of(&t->table[k]);
+
+        if (equal)
+            of_one = of_one > 0;
+        sum += of_one * t->table[k].steps;
+        weight += of_one;
     }
     return weight > 0 ? sum / weight : 0;
 }

@@ -132,7 +132,7 @@ static bm_status next_of_search(void *self, bm_tune_job *out,
     bm_assignments a;
 
     *state = BM_SEARCH_END;
-    if (out_of_time(t))
+    if (bm_search_trials(t->search) > 0 && out_of_time(t))
         return BM_OK;
     BM_TRY(bm_search_next(t->search, &job, state));
     if (*state != BM_SEARCH_JOB)

@@ -79,9 +79,10 @@ static void end_moments(bm_local_policy policy, const double *weight,
         m[k] = policy == BM_LOCAL_RESET ? zero : *start;
 }
 
-/* bmuf with Nesterov momentum eta and rate zeta. */
-static void expect(const problem *p, bm_local_policy policy, double eta,
-                   double zeta, double *model)
+/* bmuf with Nesterov momentum eta and rate zeta. `equal`: means are of workers
+ * with data, not of samples. */
+static void expect(const problem *p, bm_local_policy policy, bool equal,
+                   double eta, double zeta, double *model)
 {
     static double begin[N], delta[N], w[N], mean[N];
     static moments of[WORKERS], start;
@@ -96,11 +97,15 @@ static void expect(const problem *p, bm_local_policy policy, double eta,
         bm_position at = {t / BLOCKS, t % BLOCKS};
         double weight[WORKERS], total = 0, tau = 0;
 
-        for (int k = 0; k < WORKERS; k++)
-            total += (double)share(p, at, k);
+        for (int k = 0; k < WORKERS; k++) {
+            weight[k] = (double)share(p, at, k);
+            if (equal)
+                weight[k] = weight[k] > 0;
+            total += weight[k];
+        }
         memset(mean, 0, sizeof mean);
         for (int k = 0; k < WORKERS; k++) {
-            weight[k] = (double)share(p, at, k) / total;
+            weight[k] /= total;
             memcpy(w, begin, sizeof w);
             tau += weight[k] * learn(p, at, k, w, &of[k]);
             for (int i = 0; i < N; i++)
@@ -141,10 +146,29 @@ static void test_moments_follow_each_policy(void **state)
 
             snprintf(policy, sizeof policy, "sgd.local_state=%s", policies[k]);
             run_job(*state, *problems[p], settings, &got);
-            expect(problems[p], (bm_local_policy)k, 0.75, 0.875, expected);
+            expect(problems[p], (bm_local_policy)k, false, 0.75, 0.875,
+                   expected);
             for (int i = 0; i < N; i++)
                 assert_true(near(got.model[i], expected[i], 1e-5));
         }
+}
+
+/* fairseq's mean counts workers: of models and of moments. */
+static void test_moments_are_weighted_as_models(void **state)
+{
+    static const char *const settings[] = {"train.strategy=fairseq",
+                                           "fairseq.block_momentum=0",
+                                           STEADY,
+                                           ADAM,
+                                           "sgd.local_state=average",
+                                           NULL};
+    static result got;
+    static double expected[N];
+
+    run_job(*state, ragged, settings, &got);
+    expect(&ragged, BM_LOCAL_AVERAGE, true, 0, 1, expected);
+    for (int i = 0; i < N; i++)
+        assert_true(near(got.model[i], expected[i], 1e-5));
 }
 
 /* After some blocks of six updates a worker: rho and t. */
@@ -280,6 +304,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_moments_follow_each_policy),
+        TEST(test_moments_are_weighted_as_models),
         TEST(test_rho_tends_to_tau_over_one_minus_eta),
         TEST(test_rho_grows_after_very_many_updates),
         TEST(test_second_moments_never_fall_below_zero),

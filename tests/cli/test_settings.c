@@ -635,6 +635,7 @@ static void test_defaults_of_many_workers(void **_)
         {"16", "sgd.momentum=0.95", "0.95", "0.02", "20"},
         {"16", "train.rate=0.3", "0", "0.3", "5"},
         {"16", "block.steps=7", "0", "0.1", "7"},
+        {"16", "block.steps=0", "0", "0.1", "5"}, /* 0: no size is set */
         {"4", "batch.accumulate=3", "0.9", "0.02", "60"},
         {"8", "batch.accumulate=3", "0", "0.1", "30"},
         {"16", "block.frames_total=900", "0", "0.1", "0"},

@@ -569,6 +569,11 @@ static void test_a_budget_that_is_too_small(void **_)
                 "tune.finalists=2");
     assert_ended(&p, 0);
     assert_not_said(&p, "nothing to search");
+    /* the given configuration alone takes longer */
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "short", "--minutes", "0.0001",
+                "--set", "train.epochs=1", "--set", "tune.seeds=1");
+    assert_ended(&p, 0);
+    assert_int_equal(access(in_folder("short/trials.tsv"), F_OK), 0);
 }
 
 /* Epochs of all runs of a search, each with an evaluation. */
