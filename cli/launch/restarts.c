@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Exit codes after which the same would happen again. 69 is a rank or a device
@@ -28,15 +29,33 @@ static bool has_begun(const bm_restarts *r)
     return access(path, F_OK) == 0;
 }
 
-/* Blocks in the newest checkpoint; 0: there is none, or they cannot be listed. */
-static int64_t newest_block(const bm_restarts *r)
+static bool is_later(struct timespec a, struct timespec b)
 {
-    int64_t blocks[1] = {0};
+    return a.tv_sec > b.tv_sec ||
+           (a.tv_sec == b.tv_sec && a.tv_nsec > b.tv_nsec);
+}
+
+/* Block 0: there is none, or they cannot be listed. */
+static bm_newest newest_of(const bm_restarts *r)
+{
+    enum { MOST = 64 };
+    int64_t blocks[MOST];
     size_t n = 0;
+    bm_newest last = {0};
     char path[PATH_MAX + 16];
 
     snprintf(path, sizeof path, "%s/checkpoints", r->run);
-    return bm_checkpoint_list(path, blocks, 1, &n) == BM_OK ? blocks[0] : 0;
+    if (bm_checkpoint_list(path, blocks, MOST, &n) != BM_OK)
+        return last;
+    for (size_t i = 0; i < n && i < MOST; i++) {
+        char file[PATH_MAX + 64];
+        struct stat info;
+
+        bm_checkpoint_path(path, blocks[i], file, sizeof file);
+        if (stat(file, &info) == 0 && is_later(info.st_mtim, last.written))
+            last = (bm_newest){blocks[i], info.st_mtim};
+    }
+    return last;
 }
 
 bm_status bm_restarts_open(bm_restarts *r, const char *run, long most)
@@ -96,7 +115,7 @@ bm_status bm_restarts_begin(bm_restarts *r)
     if (r->run[0] == '\0')
         return BM_OK;
     remove_shared(r);
-    r->block = newest_block(r);
+    r->began = newest_of(r);
     return bm_run_attempt(r->run, r->own);
 }
 
@@ -130,26 +149,26 @@ static void write_event(const bm_restarts *r, const bm_outcome *o,
 
 bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
 {
-    int64_t block = 0;
+    bm_newest last;
     char why[700];
 
     if (o->returned) {
-        write_event(r, o, "hosts are back", newest_block(r));
+        write_event(r, o, "hosts are back", newest_of(r).block);
         return true;
     }
     if (r->run[0] == '\0' || r->most == 0 || o->asked || is_final(o->code) ||
         (o->absent && r->made == 0) || (o->code == 69 && !has_begun(r)))
         return false;
-    block = newest_block(r);
+    last = newest_of(r);
     if (o->why[0] != '\0')
         snprintf(why, sizeof why, "%s", o->why);
     else
         snprintf(why, sizeof why, "the job ended with exit code %d", o->code);
-    if (r->made > 0 && block <= r->block) {
+    if (r->made > 0 && !is_later(last.written, r->began.written)) {
         bm_log(BM_WARNING,
                "no restart: there is no checkpoint newer than block %lld, "
                "where the last restart began",
-               (long long)block);
+               (long long)r->began.block);
         return false;
     }
     if (r->made == r->most) {
@@ -159,7 +178,7 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
     r->made++;
     bm_log(BM_WARNING,
            "%s; restarting from block %lld, restart %ld of at most %ld", why,
-           (long long)block, r->made, r->most);
-    write_event(r, o, why, block);
+           (long long)last.block, r->made, r->most);
+    write_event(r, o, why, last.block);
     return true;
 }

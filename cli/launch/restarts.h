@@ -11,6 +11,14 @@
 
 #include <limits.h>
 #include <stdint.h>
+#include <time.h>
+
+/* The checkpoint that was written last. One of a later block may have stayed, if
+ * it is damaged and training skipped it. */
+typedef struct bm_newest {
+    int64_t block;
+    struct timespec written;
+} bm_newest;
 
 typedef struct bm_restarts {
     char run[PATH_MAX];    /* absolute; "": nothing is restarted */
@@ -18,7 +26,7 @@ typedef struct bm_restarts {
     char own[BM_FENCE_ROOM];
     int lock;
     long most, made;
-    int64_t block; /* the newest checkpoint when the last attempt began */
+    bm_newest began; /* when the last attempt began */
 } bm_restarts;
 
 /* Creates and locks the directory of the run; NULL: nothing will be restarted.
