@@ -413,6 +413,38 @@ static void test_normalisation_is_applied_to_both(void **state)
     }
 }
 
+/* Outside of groups they are words, and punctuation: "and or home b" is left. */
+static void test_marks_outside_of_groups_are_words(void **state)
+{
+    static const char words[] = "and / or @ home } b";
+    static const char *const names[] = {"mark.trn", "mark.stm"};
+    char line[100];
+
+    (void)state;
+    snprintf(line, sizeof line, "%s (s-1)\n", words);
+    write_text("mark.trn", line);
+    snprintf(line, sizeof line, "s-1 1 s 0 1 %s\n", words);
+    write_text("mark.stm", line);
+    FOR_EACH (i, names) {
+        json_t *r = SCORE(names[i], "mark.trn");
+
+        assert_rate(words_of(r), 0, 0, 0, 7);
+        json_decref(r);
+        r = SCORE(names[i], "mark.trn", "--no-punctuation");
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
+    }
+    /* The group ends with the first brace. */
+    write_text("mark.trn", "{ a / b } } / c (s-1)\n");
+    write_text("mark-h.trn", "b c (s-1)\n");
+    {
+        json_t *r = SCORE("mark.trn", "mark-h.trn", "--no-punctuation");
+
+        assert_rate(words_of(r), 0, 0, 0, 2);
+        json_decref(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_ids_of_trn_may_have_parentheses),
         cmocka_unit_test(test_ids_with_parentheses_come_back_from_eval),
         cmocka_unit_test(test_normalisation_is_applied_to_both),
+        cmocka_unit_test(test_marks_outside_of_groups_are_words),
     };
     return cmocka_run_group_tests_name("score", tests, make_corpus,
                                        folder_remove);
