@@ -87,6 +87,36 @@ static void test_speakers_come_from_a_list(void **state)
                  "c has no speaker in u2s");
 }
 
+/* Of c there is nothing recognised, and d has no reference. */
+static void test_texts_that_are_not_scored_need_no_speaker(void **state)
+{
+    static const char *const texts[][2] = {
+        {"sp.txt", "a-1 one\nb-1 two\nc three\n"},
+        {"sp.jsonl", "{\"id\": \"a-1\", \"text\": \"one\"}\n"
+                     "{\"id\": \"b-1\", \"text\": \"two\"}\n"
+                     "{\"id\": \"d\"}\n"},
+    };
+
+    (void)state;
+    write_text("sp-list", "a-1 a\nb-1 b\n");
+    write_text("sp-h.txt", "a-1 one\nb-1 twx\nd four\n");
+    FOR_EACH (i, texts) {
+        json_t *by_id = NULL, *by_list = NULL;
+
+        write_text(texts[i][0], texts[i][1]);
+        by_id = SCORE(texts[i][0], "sp-h.txt", "--missing", "skip",
+                      "--speakers", "--draw", "speakers");
+        by_list = SCORE(texts[i][0], "sp-h.txt", "--missing", "skip",
+                        "--utt2spk", "sp-list", "--draw", "speakers");
+        assert_true(json_equal(by_id, by_list));
+        assert_int_equal(
+            json_array_size(json_object_get(system_of(by_id, 0), "speakers")),
+            2);
+        json_decref(by_id);
+        json_decref(by_list);
+    }
+}
+
 /* ---- tables and systems -------------------------------------------------- */
 
 static void test_confusions_are_sorted_by_frequency(void **state)
@@ -217,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ids_must_agree_unless_told),
         cmocka_unit_test(test_speakers_come_from_a_list),
+        cmocka_unit_test(test_texts_that_are_not_scored_need_no_speaker),
         cmocka_unit_test(test_confusions_are_sorted_by_frequency),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
         cmocka_unit_test(test_too_few_texts_are_not_compared),
