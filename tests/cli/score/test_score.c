@@ -271,6 +271,28 @@ static void test_ignored_segments_are_not_scored(void **state)
     }
 }
 
+/* Of a conversation on two channels. */
+static void test_channels_become_one_text_in_order_of_time(void **state)
+{
+    static const char *const timed[] = {"two.stm", "two.ctm"};
+
+    (void)state;
+    write_text("two.stm", "f A ann 0 1 one\nf A ann 2 3 three\n"
+                          "f B bob 1 2 two\nf B bob 3 4 four\n");
+    write_text("two.ctm", "f A 0 1 one\nf A 2 1 three\n"
+                          "f B 1 1 two\nf B 3 1 four\n");
+    write_text("two.trn", "one two three four (f)\n");
+    FOR_EACH (i, timed) {
+        json_t *r = SCORE(timed[i], "two.trn");
+
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
+        r = SCORE("two.trn", timed[i]);
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
+    }
+}
+
 static void test_broken_lines_are_told_with_their_number(void **state)
 {
     static const struct {
@@ -457,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_words_with_times_go_to_segments),
         cmocka_unit_test(test_the_middle_alone_decides),
         cmocka_unit_test(test_ignored_segments_are_not_scored),
+        cmocka_unit_test(test_channels_become_one_text_in_order_of_time),
         cmocka_unit_test(test_broken_lines_are_told_with_their_number),
         cmocka_unit_test(test_ids_of_trn_may_have_parentheses),
         cmocka_unit_test(test_ids_with_parentheses_come_back_from_eval),
