@@ -10,6 +10,7 @@
 #include "tests/support/support.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -254,6 +255,33 @@ static void test_files_that_are_there_are_kept_or_replaced(void **_)
                  64, "give only one");
 }
 
+/* The temporary file is ".0123abcd.ID.txt.tmp". */
+static void test_an_id_too_long_for_a_file_is_a_fault(void **_)
+{
+    enum { FITS = NAME_MAX - 14 - 4 };
+    char fits[FITS + 1], over[FITS + 2], name[FITS + 20], lines[1000];
+    outcome o;
+
+    (void)_;
+    memset(fits, 'f', FITS);
+    fits[FITS] = '\0';
+    memset(over, 'o', FITS + 1);
+    over[FITS + 1] = '\0';
+    snprintf(lines, sizeof lines,
+             "{\"id\": \"a\", \"audio\": \"test-0.wav\"}\n"
+             "{\"id\": \"%s\", \"audio\": \"test-1.wav\"}\n"
+             "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             over, fits);
+    write_text("names.jsonl", lines);
+    o = BMUF("decode", "half.safetensors", "names.jsonl", "--out", "names");
+    assert_code(o, 65);
+    assert_says(o.err, "too long for the name of a file, by 1 byte");
+    assert_says(o.err, "2 of 3 decoded");
+    assert_int_equal(access(in_folder("names/a.txt"), F_OK), 0);
+    snprintf(name, sizeof name, "names/%s.txt", fits);
+    assert_int_equal(access(in_folder(name), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
+        cmocka_unit_test(test_an_id_too_long_for_a_file_is_a_fault),
     };
 
     return cmocka_run_group_tests_name("decode_formats", tests,
