@@ -4,6 +4,7 @@
 #include "cli/decode/line_source.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
+#include "core/printable.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest_parts.h"
 #include "io/place.h"
@@ -451,6 +452,13 @@ static bm_status store_stdin(bm_inputs *s, const atomic_bool *stop,
     return BM_OK;
 }
 
+static bool begins_with_json(const bm_line_source *l)
+{
+    size_t mark = l->end > 3 ? bm_utf8_mark(l->bytes) : 0;
+
+    return l->end > mark && l->bytes[mark] == '{';
+}
+
 static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
                             bm_input *out, bool *there)
 {
@@ -461,7 +469,7 @@ static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
     *there = binary;
     if (binary)
         return store_stdin(s, stop, out);
-    if (s->lines.end > 0 && s->lines.bytes[0] == '{')
+    if (begins_with_json(&s->lines))
         return BM_FAIL(BM_ERR_FORMAT,
                        "stdin has JSON; give the manifest as a file, so that "
                        "its paths are relative to something");

@@ -3,6 +3,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -266,7 +267,8 @@ static bm_status read_line(bm_transcripts *t, char *line, size_t number)
 /* By the ending of the name, or else by the first line. */
 static bm_transcript_form guess_form(const bm_transcripts *t)
 {
-    const char *first = t->bytes + strspn(t->bytes, blanks);
+    const char *text = t->bytes + bm_utf8_mark(t->bytes);
+    const char *first = text + strspn(text, blanks);
     size_t n = strcspn(first, "\n");
 
     for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
@@ -298,7 +300,7 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
     for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
         if (strcmp(form, forms[k].name) == 0)
             t->form = (bm_transcript_form)k;
-    at = t->bytes;
+    at = t->bytes + bm_utf8_mark(t->bytes);
     while (*at != '\0') {
         char *line = at;
 

@@ -156,6 +156,41 @@ static void test_commands_of_lists_run_if_allowed(void **_)
     assert_null(strstr(o.err, "/proc/"));
 }
 
+/* As some editors write it. */
+static void test_a_byte_order_mark_is_skipped(void **_)
+{
+#define MARK "\xef\xbb\xbf"
+    const command piped = {
+        .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
+        .in = "marked"};
+    const command json = {
+        .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
+        .in = "marked.jsonl"};
+    const char *wanted = DECODE("pair");
+
+    (void)_;
+    write_text("marked", MARK "test-0.wav\ntest-1.wav\n");
+    assert_string_equal(DECODE("marked"), wanted);
+    assert_string_equal(printed(command_run(&piped)), wanted);
+    write_text("marked", MARK "# two\ntest-0.wav\ntest-1.wav\n");
+    assert_string_equal(DECODE("marked"), wanted);
+    write_text("marked.jsonl",
+               MARK "{\"id\": \"a\", \"audio\": \"test-0.wav\"}\n");
+    assert_fails(command_run(&json), 65, "stdin has JSON");
+    /* The vocabulary of the network has no mark. */
+    write_text("plain.lex", "abc\ncc\n");
+    write_text("marked.lex", MARK "abc\ncc\n");
+    wanted = DECODE("test-0.wav", "--lexicon", "plain.lex");
+    assert_string_equal(DECODE("test-0.wav", "--lexicon", "marked.lex"),
+                        wanted);
+    write_text("plain.hot", "abc=3\n");
+    write_text("marked.hot", MARK "abc=3\n");
+    wanted = DECODE("test-0.wav", "--hot-words", "plain.hot");
+    assert_string_equal(DECODE("test-0.wav", "--hot-words", "marked.hot"),
+                        wanted);
+#undef MARK
+}
+
 /* In byte order of their paths, with files in folders. */
 static void test_a_folder_is_all_its_recordings(void **_)
 {
@@ -438,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_tables_are_manifests),
         cmocka_unit_test(test_a_data_directory_of_kaldi),
         cmocka_unit_test(test_commands_of_lists_run_if_allowed),
+        cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),

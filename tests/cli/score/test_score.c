@@ -191,6 +191,37 @@ static void test_all_forms_say_the_same(void **state)
     assert_code(BMUF("score", "json", "timed", "--hyp-form", "ctm"), 0);
 }
 
+/* As some editors write it. */
+static void test_a_byte_order_mark_is_skipped(void **state)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        {"mark.trn", "one (a)\n"},
+        {"mark.txt", "a one\n"},
+        {"mark.stm", "a 1 bob 0 1 one\n"},
+        {"mark.ctm", ";; a comment\na 1 0 1 one\n"},
+        {"mark.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"},
+        {"mark", "{\"id\": \"a\", \"text\": \"one\"}\n"},
+    };
+
+    (void)state;
+    write_text("plain.trn", "one (a)\n");
+    FOR_EACH (i, files) {
+        char marked[100];
+        json_t *r = NULL;
+
+        snprintf(marked, sizeof marked, "\xef\xbb\xbf%s", files[i].text);
+        write_text(files[i].name, marked);
+        r = SCORE("plain.trn", files[i].name);
+        assert_rate(words_of(r), 0, 0, 0, 1);
+        json_decref(r);
+        r = SCORE(files[i].name, "plain.trn");
+        assert_rate(words_of(r), 0, 0, 0, 1);
+        json_decref(r);
+    }
+}
+
 /* The middle of a word decides; words of no segment, and of ignored ones, are
  * left out. */
 static void test_words_with_times_go_to_segments(void **state)
@@ -476,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_characters_are_code_points),
         cmocka_unit_test(test_scores_are_those_of_eval),
         cmocka_unit_test(test_all_forms_say_the_same),
+        cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_words_with_times_go_to_segments),
         cmocka_unit_test(test_the_middle_alone_decides),
         cmocka_unit_test(test_ignored_segments_are_not_scored),
