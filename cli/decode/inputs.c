@@ -2,6 +2,7 @@
 
 #include "cli/decode/folder_walk.h"
 #include "cli/decode/line_source.h"
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
 #include "core/printable.h"
@@ -347,7 +348,7 @@ static bm_status open_manifest(bm_inputs *s)
     return BM_OK;
 }
 
-/* What was tried, for a list whose first line is this. */
+/* What was tried, for a list whose first line is this; "": it has none. */
 static bm_status refuse_list(const bm_inputs *s, const char *line)
 {
     const char *kind = bm_text_kind(s->name);
@@ -359,6 +360,12 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
                              "--images LIST --image-dir DIR --vocab MODEL"
                            : "";
 
+    if (line[0] == '\0')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       s->lines.begun ? "%s is a list without a path: its "
+                                        "lines are empty or comments"
+                                      : "%s is empty",
+                       s->name);
     if (bm_manifest_is_pipe(path))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:1: a command, which is not run: %.100s; write its "
@@ -386,11 +393,11 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
     bool id = false;
 
     for (int i = 0; i < LOOKED_AT; i++) {
-        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        do {
+            BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        } while (line != NULL && is_empty(line));
         if (line == NULL)
             break;
-        if (is_empty(line))
-            continue;
         if (find_command(s, line) != NULL ||
             find_file(s, line, &id, path) != NULL)
             return BM_OK;
@@ -478,6 +485,19 @@ static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
     return BM_OK;
 }
 
+/* A file without text in its beginning: a list that begins with comments, or what
+ * cannot be read as a list, a pipe. */
+static bm_status open_blank(bm_inputs *s, bool *single)
+{
+    int fd = -1;
+
+    *single = bm_file_open_regular(&fd, s->name) != BM_OK;
+    if (*single)
+        return BM_OK;
+    close(fd);
+    return open_list(s);
+}
+
 /* Whether the argument is one input: a file that is no list of others. */
 static bm_status open_file(bm_inputs *s, bool *single)
 {
@@ -488,10 +508,12 @@ static bm_status open_file(bm_inputs *s, bool *single)
         return open_set(s);
     if (kind != NULL && strcmp(kind, "a gzip file") == 0)
         return open_manifest(s);
-    kind = kind == NULL ? bm_text_kind(s->name) : NULL;
-    *single = kind == NULL;
-    if (kind == NULL)
+    *single = kind != NULL;
+    if (*single)
         return BM_OK;
+    kind = bm_text_kind(s->name);
+    if (kind == NULL)
+        return open_blank(s, single);
     if (strcmp(kind, "XML") == 0 && s->about.kind == BM_IMAGES)
         return open_manifest(s); /* which says what to do with pages */
     return strcmp(kind, "JSON") == 0 ? open_manifest(s) : open_list(s);

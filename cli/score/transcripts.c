@@ -18,17 +18,23 @@ static const char blanks[] = " \t\r\n\v\f";
 
 /* ---- lists of utterances ------------------------------------------------- */
 
+static bm_status grow(bm_transcripts *t)
+{
+    size_t room = t->room > 0 ? 2 * t->room : 256;
+    bm_utterance *grown = realloc(t->of, room * sizeof *grown);
+
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu lines of %s", room,
+                       t->path);
+    t->of = grown;
+    t->room = room;
+    return BM_OK;
+}
+
 bm_status bm_transcripts_add(bm_transcripts *t, const bm_utterance *u)
 {
-    if (t->n == t->room) {
-        size_t room = t->room > 0 ? 2 * t->room : 256;
-        bm_utterance *grown = realloc(t->of, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu lines of %s", room,
-                           t->path);
-        t->of = grown;
-        t->room = room;
-    }
+    if (t->n == t->room)
+        BM_TRY(grow(t));
     t->of[t->n++] = *u;
     return BM_OK;
 }
@@ -309,6 +315,8 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
             *at++ = '\0';
         BM_TRY(read_line(t, line, ++number));
     }
+    if (t->n == 0 && t->form == BM_FORM_ctm)
+        return grow(t); /* nothing was recognised */
     if (t->n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s has no texts", path);
     return BM_OK;

@@ -256,6 +256,33 @@ static void test_words_with_times_go_to_segments(void **state)
                  "either all hypotheses are in ctm or none");
 }
 
+/* All words are deletions. A reference has words. */
+static void test_a_ctm_file_may_have_no_words(void **state)
+{
+    static const char *const none[] = {"", ";; a comment\n"};
+
+    (void)state;
+    write_text("full.stm", "f A ann 0 2 one two\nf A bob 2 4 three\n");
+    write_text("full.trn", "one two three (f)\n");
+    FOR_EACH (i, none) {
+        json_t *r = NULL;
+
+        write_text("none.ctm", none[i]);
+        r = SCORE("full.stm", "none.ctm");
+        assert_rate(words_of(r), 0, 3, 0, 3);
+        assert_true(number(r, "sequences") == 2);
+        json_decref(r);
+        r = SCORE("full.trn", "none.ctm", "--missing", "empty");
+        assert_rate(words_of(r), 0, 3, 0, 3);
+        json_decref(r);
+        assert_fails(BMUF("score", "full.trn", "none.ctm"), 65,
+                     "1 missing in none.ctm: f");
+        assert_fails(
+            BMUF("score", "none.ctm", "full.trn", "--missing", "empty"), 65,
+            "none.ctm: there is no text to score");
+    }
+}
+
 /* A long word across the end of a segment takes no other one along; words of a
  * segment are in the order in which they begin. */
 static void test_the_middle_alone_decides(void **state)
@@ -509,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_all_forms_say_the_same),
         cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_words_with_times_go_to_segments),
+        cmocka_unit_test(test_a_ctm_file_may_have_no_words),
         cmocka_unit_test(test_the_middle_alone_decides),
         cmocka_unit_test(test_ignored_segments_are_not_scored),
         cmocka_unit_test(test_channels_become_one_text_in_order_of_time),
