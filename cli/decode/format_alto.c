@@ -65,16 +65,27 @@ static void open_block(FILE *out, const char *name, const char *id,
     fputs(">\n", out);
 }
 
+/* Between two words, the second of which is on the left side of the first in
+ * writing from right to left. */
+static void write_space(FILE *out, const bm_heard_word *a,
+                        const bm_heard_word *b)
+{
+    long left = lround(fmin(a->end, b->end));
+    long right = lround(fmax(a->start, b->start));
+
+    fprintf(out, "            <SP HPOS=\"%ld\" VPOS=\"0\" WIDTH=\"%ld\"/>\n",
+            left, right > left ? right - left : 0);
+}
+
 static void write_words(FILE *out, const bm_reading *r, size_t height)
 {
+    bool spaces = bm_format_has_spaces(r);
+
     for (size_t i = 0; i < r->n_words; i++) {
         const bm_heard_word *w = &r->words[i];
 
-        if (i > 0) {
-            fputs("            <SP ", out);
-            fprintf(out, "HPOS=\"%ld\" VPOS=\"0\" WIDTH=\"%ld\"/>\n",
-                    lround(w[-1].end), lround(w->start) - lround(w[-1].end));
-        }
+        if (i > 0 && spaces)
+            write_space(out, w - 1, w);
         fprintf(out, "            <String ID=\"w%zu\" ", i + 1);
         write_place(out, w->start, w->end, height);
         fprintf(out, " WC=\"%.3f\" CONTENT=\"", w->confidence);

@@ -144,6 +144,63 @@ static void assert_subtitles(const char *whole, const char *const *words,
     free(text);
 }
 
+/* ALTO of an image `name`, 100 pixels wide; free(). */
+static char *alto_of(const char *name, const char *whole,
+                     const bm_heard_word *words, size_t n)
+{
+    bm_reading reading = {.text = whole, .n_words = n};
+    bm_transcript transcript = {
+        .readings = &reading, .n = 1, .length = 100, .height = 20};
+    bm_input input = {.shown = name};
+    bm_decoded d = {.input = &input, .transcript = &transcript};
+    bm_heard_word copy[3];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+
+    assert_non_null(memory);
+    assert_true(n <= 3);
+    memcpy(copy, words, n * sizeof *words);
+    reading.words = copy;
+    bm_format_find("alto")->write(memory, &d);
+    assert_int_equal(fclose(memory), 0);
+    return text;
+}
+
+/* From left to right and from right to left; words that touch. */
+static void test_spaces_of_alto_are_between_words(void **_)
+{
+    static const bm_heard_word right[] = {
+        {"a", 10, 30, 1}, {"b", 35, 50, 1}, {"c", 50, 60, 1}};
+    static const bm_heard_word left[] = {
+        {"a", 70, 90, 1}, {"b", 50, 65, 1}, {"c", 40, 50, 1}};
+    char *alto = alto_of("x", "a b c", right, 3);
+
+    (void)_;
+    assert_int_equal(count_of(alto, "<SP "), 2);
+    assert_says(alto, "<SP HPOS=\"30\" VPOS=\"0\" WIDTH=\"5\"/>");
+    assert_says(alto, "<SP HPOS=\"50\" VPOS=\"0\" WIDTH=\"0\"/>");
+    free(alto);
+    alto = alto_of("x", "a b c", left, 3);
+    assert_int_equal(count_of(alto, "<SP "), 2);
+    assert_says(alto, "<SP HPOS=\"65\" VPOS=\"0\" WIDTH=\"5\"/>");
+    assert_says(alto, "<SP HPOS=\"50\" VPOS=\"0\" WIDTH=\"0\"/>");
+    free(alto);
+}
+
+/* Every character is a word. */
+static void test_writing_without_spaces_has_none_in_alto(void **_)
+{
+    static const bm_heard_word signs[] = {{"\xe4\xb8\x80", 10, 30, 1},
+                                          {"\xe5\x8d\x81", 35, 50, 1}};
+    char *alto = alto_of("x", "\xe4\xb8\x80\xe5\x8d\x81", signs, 2);
+
+    (void)_;
+    assert_int_equal(count_of(alto, "<String "), 2);
+    assert_int_equal(count_of(alto, "<SP "), 0);
+    free(alto);
+}
+
 /* Lines end between words, so that two of them may have less than 84
  * characters: here 32 each, and a third word would make 43. 42 fit. */
 static void test_a_third_line_begins_a_subtitle(void **_)
@@ -289,6 +346,8 @@ int main(void)
         cmocka_unit_test(test_stm_has_the_texts),
         cmocka_unit_test(test_subtitles_are_well_formed),
         cmocka_unit_test(test_a_third_line_begins_a_subtitle),
+        cmocka_unit_test(test_spaces_of_alto_are_between_words),
+        cmocka_unit_test(test_writing_without_spaces_has_none_in_alto),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
