@@ -4,9 +4,11 @@
  */
 #include "cli/decode/format.h"
 
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const char head[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -94,6 +96,15 @@ static void write_words(FILE *out, const bm_reading *r, size_t height)
     }
 }
 
+/* The name of the image, which may have any bytes. */
+static void write_name(FILE *out, const char *name)
+{
+    char *printable = bm_printable_copy(name);
+
+    write_text(out, printable != NULL ? printable : "");
+    free(printable);
+}
+
 static void write_alto(FILE *out, const bm_decoded *d)
 {
     const bm_transcript *t = d->transcript;
@@ -101,7 +112,7 @@ static void write_alto(FILE *out, const bm_decoded *d)
     if (t == NULL)
         return;
     fputs(head, out);
-    write_text(out, d->input->shown);
+    write_name(out, d->input->shown);
     fputs(below_head, out);
     fprintf(out,
             "    <Page ID=\"page1\" PHYSICAL_IMG_NR=\"1\" WIDTH=\"%.0f\" "

@@ -3,6 +3,7 @@
  * files that it writes with --out.
  */
 #include "cli/decode/format.h"
+#include "core/printable.h"
 #include "tests/cli/decode/decoding.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -201,6 +202,19 @@ static void test_writing_without_spaces_has_none_in_alto(void **_)
     free(alto);
 }
 
+/* It is UTF-8, and has no control characters, whatever the file is called. */
+static void test_alto_of_any_name_is_well_formed(void **_)
+{
+    static const bm_heard_word word[] = {{"a", 10, 30, 1}};
+    char *alto = alto_of("caf\xe9 <1>&\t\x7f.png", "a", word, 1);
+
+    (void)_;
+    assert_says(alto,
+                "<fileName>caf\\xe9 &lt;1&gt;&amp;\\t\\x7f.png</fileName>");
+    assert_true(bm_is_utf8(alto));
+    free(alto);
+}
+
 /* Lines end between words, so that two of them may have less than 84
  * characters: here 32 each, and a third word would make 43. 42 fit. */
 static void test_a_third_line_begins_a_subtitle(void **_)
@@ -348,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_a_third_line_begins_a_subtitle),
         cmocka_unit_test(test_spaces_of_alto_are_between_words),
         cmocka_unit_test(test_writing_without_spaces_has_none_in_alto),
+        cmocka_unit_test(test_alto_of_any_name_is_well_formed),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
