@@ -146,7 +146,7 @@ static json_t *speakers_json(const bm_scored *s, const bm_scored_system *one)
         json_t *row = rate_json(&one->speakers[k].words);
 
         json_object_del(row, "interval_95");
-        json_object_set_new(row, "speaker", json_string(s->speakers[k]));
+        json_object_set_new(row, "speaker", bm_json_text(s->speakers[k]));
         json_object_set_new(
             row, "sequences",
             json_integer((json_int_t)one->speakers[k].sequences));

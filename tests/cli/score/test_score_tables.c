@@ -117,6 +117,21 @@ static void test_texts_that_are_not_scored_need_no_speaker(void **state)
     }
 }
 
+static void test_names_of_speakers_may_be_any_bytes(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("latin.txt", "a one\n");
+    write_text("latin", "a Andr\xe9\n");
+    r = SCORE("latin.txt", "latin.txt", "--speakers", "--utt2spk", "latin");
+    assert_string_equal(
+        text(json_array_get(json_object_get(system_of(r, 0), "speakers"), 0),
+             "speaker"),
+        "Andr\\xe9");
+    json_decref(r);
+}
+
 /* ---- tables and systems -------------------------------------------------- */
 
 static void test_confusions_are_sorted_by_frequency(void **state)
@@ -248,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_ids_must_agree_unless_told),
         cmocka_unit_test(test_speakers_come_from_a_list),
         cmocka_unit_test(test_texts_that_are_not_scored_need_no_speaker),
+        cmocka_unit_test(test_names_of_speakers_may_be_any_bytes),
         cmocka_unit_test(test_confusions_are_sorted_by_frequency),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
         cmocka_unit_test(test_too_few_texts_are_not_compared),
