@@ -1,5 +1,6 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
+#include "cli/score/interval_text.h"
 #include "cli/score/score_report.h"
 #include "cli/score/text_errors.h"
 #include "cli/score/transcripts.h"
@@ -460,6 +461,8 @@ static bm_status score(const bm_arguments *a)
     BM_TRY_DONE(bm_text_scorer_new(&s->scorer, &s->rules, s->costs));
     BM_TRY_DONE(score_all(s));
     BM_TRY_DONE(finish(s));
+    bm_interval_warn(s->by_speaker ? s->scored.n_speakers : s->scored.sequences,
+                     s->by_speaker ? "speaker" : "sequence");
     if (bm_argument(a, "json") != NULL)
         bm_scored_print_json(&s->scored);
     else

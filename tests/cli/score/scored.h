@@ -9,7 +9,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Runs bmuf score .. --json, without a message; json_decref. */
+/* Runs bmuf score .. --json, without a message except that a confidence interval
+ * is unreliable; json_decref. */
 #define SCORE(...) score_of(BMUF("score", __VA_ARGS__, "--json"))
 
 json_t *score_of(outcome o);

@@ -425,6 +425,11 @@ static void test_ids_with_parentheses_come_back_from_eval(void **state)
     o = BMUF("eval", "odd-run", "odd", "--hyp", "odd.trn");
     assert_code(o, 0);
     assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("eval", "odd-run", "odd", "--json").err,
+                "from 2 sequences is unreliable");
+    assert_says(
+        BMUF("compare", "odd-run", "odd-run", "--on", "odd", "--json").err,
+        "from 2 sequences is unreliable");
     assert_code(BMUF("score", "odd.jsonl", "odd.trn"), 65);
     r = SCORE("odd.jsonl", "odd.trn", "--missing", "empty");
     assert_true(number(system_of(r, 0), "missing") == 1);

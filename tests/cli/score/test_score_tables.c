@@ -225,6 +225,12 @@ static void test_too_few_texts_are_not_compared(void **state)
     assert_says(o.out,
                 "matched pairs   2 against 1: 2 segments, too few to test");
     assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt", "--json").err,
+                "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "--utt2spk", "r3.txt",
+                     "--draw", "speakers", "--json")
+                    .err,
+                "a confidence interval from 2 speakers is unreliable");
     write_systems(a, b, 1);
     o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
     assert_says(o.out, "(95 %: unknown; ");
