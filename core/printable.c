@@ -92,6 +92,11 @@ static const char *escape(const char *text, bool lines, char *out, size_t room)
     return out;
 }
 
+size_t bm_utf8_mark(const char *text)
+{
+    return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 const char *bm_printable(const char *text, char *out, size_t room)
 {
     return escape(text, false, out, room);

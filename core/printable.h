@@ -15,6 +15,10 @@ size_t bm_utf8_character(const char *text, int32_t *code);
 size_t bm_utf8_length(const char *text);
 bool bm_is_utf8(const char *text);
 
+/* The bytes of the byte order mark that some editors write before a text: 3, or
+ * 0. */
+size_t bm_utf8_mark(const char *text);
+
 /* out [room] <- the text with control characters and bytes that are not UTF-8
  * written as "\x1b", and "\n" and "\t"; cut between characters to fit, then
  * ending with "...". room >= 8. Returns out. */

@@ -1,5 +1,7 @@
 #include "cli/align/align_formats.h"
 
+#include "cli/json_output.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -122,7 +124,7 @@ static json_t *pieces_json(const bm_aligned *a, const char *noun,
 static bm_status write_json(const bm_aligned *a, bool words, FILE *out)
 {
     json_t *o = json_pack(
-        "{s:s, s:f, s:I, s:f, s:o, s:o}", "id", a->id, "length",
+        "{s:o, s:f, s:I, s:f, s:o, s:o}", "id", bm_json_text(a->id), "length",
         time_of(a, a->map.frames), "frames", (json_int_t)a->map.frames, "score",
         a->log_p, "words", pieces_json(a, "word", a->words, a->n_words),
         "labels", pieces_json(a, "label", a->labels, a->n_labels));
@@ -141,7 +143,8 @@ static bm_status write_json(const bm_aligned *a, bool words, FILE *out)
 
 static void write_problem_json(const char *id, const char *problem, FILE *out)
 {
-    json_t *o = json_pack("{s:s, s:s}", "id", id, "error", problem);
+    json_t *o =
+        json_pack("{s:o, s:s}", "id", bm_json_text(id), "error", problem);
 
     json_dumpf(o, out, JSON_COMPACT);
     putc('\n', out);

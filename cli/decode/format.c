@@ -31,6 +31,11 @@ void bm_format_name(FILE *out, const char *name)
     }
 }
 
+bool bm_format_has_spaces(const bm_reading *r)
+{
+    return strchr(r->text, ' ') != NULL;
+}
+
 /* ---- text ---------------------------------------------------------------- */
 
 /* One line for each input, an empty one for an input that failed. */

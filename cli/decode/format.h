@@ -50,4 +50,7 @@ const bm_format *bm_format_find(const char *name);
  * have: they become '_'. Writes it to `out`. */
 void bm_format_name(FILE *out, const char *name);
 
+/* Are there spaces between words? A text in a language without them has none. */
+bool bm_format_has_spaces(const bm_reading *r);
+
 #endif

@@ -4,9 +4,11 @@
  */
 #include "cli/decode/format.h"
 
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const char head[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -65,22 +67,42 @@ static void open_block(FILE *out, const char *name, const char *id,
     fputs(">\n", out);
 }
 
+/* Between two words, the second of which is on the left side of the first in
+ * writing from right to left. */
+static void write_space(FILE *out, const bm_heard_word *a,
+                        const bm_heard_word *b)
+{
+    long left = lround(fmin(a->end, b->end));
+    long right = lround(fmax(a->start, b->start));
+
+    fprintf(out, "            <SP HPOS=\"%ld\" VPOS=\"0\" WIDTH=\"%ld\"/>\n",
+            left, right > left ? right - left : 0);
+}
+
 static void write_words(FILE *out, const bm_reading *r, size_t height)
 {
+    bool spaces = bm_format_has_spaces(r);
+
     for (size_t i = 0; i < r->n_words; i++) {
         const bm_heard_word *w = &r->words[i];
 
-        if (i > 0) {
-            fputs("            <SP ", out);
-            fprintf(out, "HPOS=\"%ld\" VPOS=\"0\" WIDTH=\"%ld\"/>\n",
-                    lround(w[-1].end), lround(w->start) - lround(w[-1].end));
-        }
+        if (i > 0 && spaces)
+            write_space(out, w - 1, w);
         fprintf(out, "            <String ID=\"w%zu\" ", i + 1);
         write_place(out, w->start, w->end, height);
         fprintf(out, " WC=\"%.3f\" CONTENT=\"", w->confidence);
         write_text(out, w->text);
         fputs("\"/>\n", out);
     }
+}
+
+/* The name of the image, which may have any bytes. */
+static void write_name(FILE *out, const char *name)
+{
+    char *printable = bm_printable_copy(name);
+
+    write_text(out, printable != NULL ? printable : "");
+    free(printable);
 }
 
 static void write_alto(FILE *out, const bm_decoded *d)
@@ -90,7 +112,7 @@ static void write_alto(FILE *out, const bm_decoded *d)
     if (t == NULL)
         return;
     fputs(head, out);
-    write_text(out, d->input->shown);
+    write_name(out, d->input->shown);
     fputs(below_head, out);
     fprintf(out,
             "    <Page ID=\"page1\" PHYSICAL_IMG_NR=\"1\" WIDTH=\"%.0f\" "

@@ -117,13 +117,13 @@ static void write_lines(FILE *out, const char *between,
 static void write_srt(FILE *out, const bm_decoded *d)
 {
     const bm_reading *r = NULL;
-    const char *between = NULL; /* "": a language without blanks */
+    const char *between = NULL;
     size_t end = 0, number = 0;
 
     if (d->transcript == NULL)
         return;
     r = &d->transcript->readings[0];
-    between = strchr(r->text, ' ') != NULL ? " " : "";
+    between = bm_format_has_spaces(r) ? " " : "";
     for (size_t i = 0; i < r->n_words; i = end) {
         end = end_of_subtitle(r, i);
         fprintf(out, "%zu\n", ++number);

@@ -2,8 +2,10 @@
 
 #include "cli/decode/folder_walk.h"
 #include "cli/decode/line_source.h"
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
+#include "core/printable.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest_parts.h"
 #include "io/place.h"
@@ -346,7 +348,7 @@ static bm_status open_manifest(bm_inputs *s)
     return BM_OK;
 }
 
-/* What was tried, for a list whose first line is this. */
+/* What was tried, for a list whose first line is this; "": it has none. */
 static bm_status refuse_list(const bm_inputs *s, const char *line)
 {
     const char *kind = bm_text_kind(s->name);
@@ -358,6 +360,12 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
                              "--images LIST --image-dir DIR --vocab MODEL"
                            : "";
 
+    if (line[0] == '\0')
+        return BM_FAIL(BM_ERR_FORMAT,
+                       s->lines.begun ? "%s is a list without a path: its "
+                                        "lines are empty or comments"
+                                      : "%s is empty",
+                       s->name);
     if (bm_manifest_is_pipe(path))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:1: a command, which is not run: %.100s; write its "
@@ -385,11 +393,11 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
     bool id = false;
 
     for (int i = 0; i < LOOKED_AT; i++) {
-        BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        do {
+            BM_TRY(bm_line_source_next(&s->lines, &stop, &line));
+        } while (line != NULL && is_empty(line));
         if (line == NULL)
             break;
-        if (is_empty(line))
-            continue;
         if (find_command(s, line) != NULL ||
             find_file(s, line, &id, path) != NULL)
             return BM_OK;
@@ -451,6 +459,13 @@ static bm_status store_stdin(bm_inputs *s, const atomic_bool *stop,
     return BM_OK;
 }
 
+static bool begins_with_json(const bm_line_source *l)
+{
+    size_t mark = l->end > 3 ? bm_utf8_mark(l->bytes) : 0;
+
+    return l->end > mark && l->bytes[mark] == '{';
+}
+
 static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
                             bm_input *out, bool *there)
 {
@@ -461,13 +476,26 @@ static bm_status open_stdin(bm_inputs *s, const atomic_bool *stop,
     *there = binary;
     if (binary)
         return store_stdin(s, stop, out);
-    if (s->lines.end > 0 && s->lines.bytes[0] == '{')
+    if (begins_with_json(&s->lines))
         return BM_FAIL(BM_ERR_FORMAT,
                        "stdin has JSON; give the manifest as a file, so that "
                        "its paths are relative to something");
     s->name = "stdin";
     enter(s, A_LIST);
     return BM_OK;
+}
+
+/* A file without text in its beginning: a list that begins with comments, or what
+ * cannot be read as a list, a pipe. */
+static bm_status open_blank(bm_inputs *s, bool *single)
+{
+    int fd = -1;
+
+    *single = bm_file_open_regular(&fd, s->name) != BM_OK;
+    if (*single)
+        return BM_OK;
+    close(fd);
+    return open_list(s);
 }
 
 /* Whether the argument is one input: a file that is no list of others. */
@@ -480,10 +508,12 @@ static bm_status open_file(bm_inputs *s, bool *single)
         return open_set(s);
     if (kind != NULL && strcmp(kind, "a gzip file") == 0)
         return open_manifest(s);
-    kind = kind == NULL ? bm_text_kind(s->name) : NULL;
-    *single = kind == NULL;
-    if (kind == NULL)
+    *single = kind != NULL;
+    if (*single)
         return BM_OK;
+    kind = bm_text_kind(s->name);
+    if (kind == NULL)
+        return open_blank(s, single);
     if (strcmp(kind, "XML") == 0 && s->about.kind == BM_IMAGES)
         return open_manifest(s); /* which says what to do with pages */
     return strcmp(kind, "JSON") == 0 ? open_manifest(s) : open_list(s);

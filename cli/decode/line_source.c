@@ -1,6 +1,7 @@
 #include "cli/decode/line_source.h"
 
 #include "core/file/file.h"
+#include "core/printable.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,14 +11,14 @@
 bm_status bm_line_source_open(bm_line_source *s, const char *path)
 {
     s->begin = s->end = 0;
-    s->ended = false;
+    s->begun = s->ended = false;
     return bm_file_open_regular(&s->fd, path);
 }
 
 bm_status bm_line_source_rewind(bm_line_source *s)
 {
     s->begin = s->end = 0;
-    s->ended = false;
+    s->begun = s->ended = false;
     if (lseek(s->fd, 0, SEEK_SET) != 0)
         return BM_FAIL(BM_ERR_IO, "a list cannot be read: %s", strerror(errno));
     return BM_OK;
@@ -27,7 +28,7 @@ void bm_line_source_open_stdin(bm_line_source *s)
 {
     s->fd = STDIN_FILENO;
     s->begin = s->end = 0;
-    s->ended = false;
+    s->begun = s->ended = false;
 }
 
 void bm_line_source_close(bm_line_source *s)
@@ -90,7 +91,8 @@ bm_status bm_line_source_next(bm_line_source *s, const atomic_bool *stop,
     s->begin = (size_t)(end - s->bytes) + 1;
     if (end > from && end[-1] == '\r')
         end[-1] = '\0';
-    *line = from;
+    *line = from + (s->begun ? 0 : bm_utf8_mark(from));
+    s->begun = true;
     return BM_OK;
 }
 

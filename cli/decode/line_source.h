@@ -16,6 +16,7 @@ enum { BM_LONGEST_LINE = 1 << 16 }; /* bytes */
 typedef struct bm_line_source {
     int fd; /* borrowed if it is stdin's */
     size_t begin, end;
+    bool begun; /* a line was taken */
     bool ended;
     char bytes[BM_LONGEST_LINE];
 } bm_line_source;
@@ -27,9 +28,9 @@ BM_CHECKED bm_status bm_line_source_rewind(bm_line_source *s);
 void bm_line_source_open_stdin(bm_line_source *s);
 void bm_line_source_close(bm_line_source *s);
 
-/* *line <- the next line, ended by '\0', valid until the next call; NULL: there
- * is none, or *stop is true. Fails with BM_ERR_FORMAT if a line is too long, or
- * with BM_ERR_IO. */
+/* *line <- the next line, the first one without a byte order mark, ended by '\0',
+ * valid until the next call; NULL: there is none, or *stop is true. Fails with
+ * BM_ERR_FORMAT if a line is too long, or with BM_ERR_IO. */
 BM_CHECKED bm_status bm_line_source_next(bm_line_source *s,
                                          const atomic_bool *stop, char **line);
 

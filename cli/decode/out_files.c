@@ -2,6 +2,7 @@
 #include "cli/decode/out_files.h"
 
 #include "core/file/file.h"
+#include "core/words.h"
 
 #include <limits.h>
 #include <search.h>
@@ -9,14 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A name that no file can have is the fault of its input. */
 static bm_status path_of(const bm_out_files *f, const char *id,
                          char path[PATH_MAX])
 {
-    size_t n = strlen(f->folder) + 1;
+    int n = (int)strlen(f->folder) + 1;
+    int length =
+        snprintf(path, PATH_MAX, "%s/%s.%s", f->folder, id, f->format->name);
+    int more = length - n - BM_FILE_LONGEST_NAME;
 
-    if (snprintf(path, PATH_MAX, "%s/%s.%s", f->folder, id, f->format->name) >=
-        PATH_MAX)
-        return BM_FAIL(BM_ERR_FORMAT, "%.200s: the name is too long", path);
+    if (length - BM_FILE_LONGEST_PATH > more)
+        more = length - BM_FILE_LONGEST_PATH;
+    if (more > 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%.100s..: the id is too long for the name of a file, "
+                       "by %s; shorten it",
+                       id, bm_count_noun(more, "byte").text);
     for (char *c = path + n; *c != '\0'; c++)
         if (*c == '/')
             *c = '_';

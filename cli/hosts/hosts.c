@@ -1,6 +1,7 @@
 #include "cli/hosts/hosts.h"
 
 #include "core/file/file.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <ctype.h>
@@ -218,9 +219,8 @@ bm_status bm_hosts_read(bm_hosts *h, const char *path)
     bm_status status = BM_OK;
 
     BM_TRY(bm_file_read(path, BM_HOSTFILE_BYTES, &text, &size));
-    if (strncmp(text, "\xEF\xBB\xBF", 3) == 0) /* a byte order mark */
-        memset(text, ' ', 3);
-    for (const char *at = text; status == BM_OK && at < text + size;) {
+    for (const char *at = text + bm_utf8_mark(text);
+         status == BM_OK && at < text + size;) {
         size_t n = strcspn(at, "\n");
 
         l.number++;

@@ -175,7 +175,6 @@ static void print_settings(const comparison *c)
 
 static void print_text(const comparison *c)
 {
-    bm_interval_warn(c->sequences, "sequence");
     printf("on %s: %s\n", c->data,
            bm_count_noun((long long)c->sequences, "sequence").text);
     for (int k = 0; k < c->a->n_nouns; k++)
@@ -241,6 +240,7 @@ static bm_status score_all(comparison *c)
         BM_TRY(score(c, (size_t)k));
     if (bm_comm_rank(c->session.comm) != 0)
         return BM_OK;
+    bm_interval_warn(c->sequences, "sequence");
     if (bm_argument(c->a, "json") != NULL)
         print_json(c);
     else

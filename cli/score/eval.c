@@ -229,8 +229,6 @@ static void print_rates(const bm_scoring *s, const bm_interval *labels,
 {
     const bm_evaluation *e = &s->result;
 
-    if (e->references > 0)
-        bm_interval_warn((size_t)e->references, "sequence");
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
                 bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
@@ -278,6 +276,8 @@ static bm_status score(evaluation *s, const bm_arguments *a,
     if (bm_comm_rank(s->scored.comm) != 0)
         return BM_OK;
     BM_TRY(bm_scoring_intervals(&s->scored, &labels, &words));
+    if (s->scored.result.references > 0)
+        bm_interval_warn((size_t)s->scored.result.references, "sequence");
     if (bm_argument(a, "json") != NULL)
         print_json(&s->scored, &labels, &words);
     else

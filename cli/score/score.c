@@ -1,5 +1,6 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
+#include "cli/score/interval_text.h"
 #include "cli/score/score_report.h"
 #include "cli/score/text_errors.h"
 #include "cli/score/transcripts.h"
@@ -38,8 +39,9 @@ typedef struct scoring {
 
 /* ---- speakers ------------------------------------------------------------ */
 
-/* Fills in the speakers of all texts of the reference. */
-static bm_status find_speakers(scoring *s)
+/* Fills in the speakers of the texts that are scored. which [n]: the texts in the
+ * reference. */
+static bm_status find_speakers(scoring *s, const size_t *which, size_t n)
 {
     size_t more = 0;
     long *match = calloc(s->ref.n + 1, sizeof *match);
@@ -50,7 +52,8 @@ static bm_status find_speakers(scoring *s)
     if (s->utt2spk.n > 0)
         BM_TRY_DONE(bm_transcripts_match(&s->ref, &s->utt2spk, BM_MISSING_SKIP,
                                          match, &more));
-    for (size_t i = 0; i < s->ref.n; i++) {
+    for (size_t k = 0; k < n; k++) {
+        size_t i = which[k];
         bm_utterance *u = &s->ref.of[i];
 
         if (s->utt2spk.n > 0 && match[i] == BM_NO_UTTERANCE)
@@ -71,8 +74,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* s->names <- the speakers of the texts that are scored, s->speaker <- their
- * numbers. which [n]: the texts in the reference. */
+/* s->names <- these speakers, s->speaker <- their numbers. */
 static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
 {
     size_t unique = 0;
@@ -211,8 +213,10 @@ static bm_status score_all(scoring *s)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: there is no text to score",
                      s->ref.path);
     s->scored.sequences = n;
-    if (s->want_speakers)
+    if (s->want_speakers) {
+        BM_TRY_DONE(find_speakers(s, which, n));
         BM_TRY_DONE(number_speakers(s, which, n));
+    }
     BM_TRY_DONE(make_room(s, n));
     for (size_t j = 0; j < n; j++)
         for (size_t k = 0; k < s->scored.n; k++)
@@ -414,7 +418,7 @@ static bm_status match_all(scoring *s)
         BM_TRY(bm_transcripts_match(&s->ref, &t->texts, s->missing, t->match,
                                     &s->systems[k].more));
     }
-    return s->want_speakers ? find_speakers(s) : BM_OK;
+    return BM_OK;
 }
 
 static void scoring_free(scoring *s)
@@ -457,6 +461,8 @@ static bm_status score(const bm_arguments *a)
     BM_TRY_DONE(bm_text_scorer_new(&s->scorer, &s->rules, s->costs));
     BM_TRY_DONE(score_all(s));
     BM_TRY_DONE(finish(s));
+    bm_interval_warn(s->by_speaker ? s->scored.n_speakers : s->scored.sequences,
+                     s->by_speaker ? "speaker" : "sequence");
     if (bm_argument(a, "json") != NULL)
         bm_scored_print_json(&s->scored);
     else

@@ -5,7 +5,6 @@
 #include "core/words.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Two-tailed; the customary bound of NIST's tests. */
 static const double significant = 0.05;
@@ -98,10 +97,6 @@ static void print_comparison(const bm_scored *s)
 
 void bm_scored_print(const bm_scored *s)
 {
-    bool speakers = strcmp(s->draw, "speakers") == 0;
-
-    bm_interval_warn(speakers ? s->n_speakers : s->sequences,
-                     speakers ? "speaker" : "sequence");
     printf("reference       %s\n", s->reference);
     if (s->unlabelled > 0)
         printf("not scored      %s without a reference\n",
@@ -146,7 +141,7 @@ static json_t *speakers_json(const bm_scored *s, const bm_scored_system *one)
         json_t *row = rate_json(&one->speakers[k].words);
 
         json_object_del(row, "interval_95");
-        json_object_set_new(row, "speaker", json_string(s->speakers[k]));
+        json_object_set_new(row, "speaker", bm_json_text(s->speakers[k]));
         json_object_set_new(
             row, "sequences",
             json_integer((json_int_t)one->speakers[k].sequences));

@@ -100,13 +100,27 @@ const char *bm_text_word(const bm_text_scorer *s, int32_t class)
     return bm_vocab_symbol(s->words, class);
 }
 
+/* Is a word a mark of groups, as build reads them? *depth: of groups here. */
+static bool is_mark(const char *word, size_t *depth)
+{
+    if (word[0] == '\0' || word[1] != '\0')
+        return false;
+    if (word[0] == '{')
+        ++*depth;
+    else if (*depth == 0 || strchr("}/@", word[0]) == NULL)
+        return false;
+    else if (word[0] == '}')
+        --*depth;
+    return true;
+}
+
 /* A word by the rules, but marks of groups as they are. */
 static bm_status print_word(const bm_text_scorer *s, const char *word,
-                            FILE *out)
+                            size_t *depth, FILE *out)
 {
     char *ruled = NULL;
 
-    if (word[0] != '\0' && word[1] == '\0' && strchr("{}/@", word[0]) != NULL) {
+    if (is_mark(word, depth)) {
         fprintf(out, "%s ", word);
         return BM_OK;
     }
@@ -122,7 +136,7 @@ static bm_status apply_to_words(const bm_text_scorer *s, const char *text,
 {
     char *words = strdup(text), *rest = NULL;
     FILE *memory = NULL;
-    size_t size = 0;
+    size_t size = 0, depth = 0;
     bm_status status = BM_OK;
 
     *out = NULL;
@@ -131,7 +145,7 @@ static bm_status apply_to_words(const bm_text_scorer *s, const char *text,
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a text");
     for (char *word = strtok_r(words, " \t", &rest); word != NULL;
          word = strtok_r(NULL, " \t", &rest))
-        BM_TRY_DONE(print_word(s, word, memory));
+        BM_TRY_DONE(print_word(s, word, &depth, memory));
 done:
     if (memory != NULL && fclose(memory) != 0 && status == BM_OK)
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for a text");

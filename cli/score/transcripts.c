@@ -3,6 +3,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -17,17 +18,23 @@ static const char blanks[] = " \t\r\n\v\f";
 
 /* ---- lists of utterances ------------------------------------------------- */
 
+static bm_status grow(bm_transcripts *t)
+{
+    size_t room = t->room > 0 ? 2 * t->room : 256;
+    bm_utterance *grown = realloc(t->of, room * sizeof *grown);
+
+    if (grown == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu lines of %s", room,
+                       t->path);
+    t->of = grown;
+    t->room = room;
+    return BM_OK;
+}
+
 bm_status bm_transcripts_add(bm_transcripts *t, const bm_utterance *u)
 {
-    if (t->n == t->room) {
-        size_t room = t->room > 0 ? 2 * t->room : 256;
-        bm_utterance *grown = realloc(t->of, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu lines of %s", room,
-                           t->path);
-        t->of = grown;
-        t->room = room;
-    }
+    if (t->n == t->room)
+        BM_TRY(grow(t));
     t->of[t->n++] = *u;
     return BM_OK;
 }
@@ -266,7 +273,8 @@ static bm_status read_line(bm_transcripts *t, char *line, size_t number)
 /* By the ending of the name, or else by the first line. */
 static bm_transcript_form guess_form(const bm_transcripts *t)
 {
-    const char *first = t->bytes + strspn(t->bytes, blanks);
+    const char *text = t->bytes + bm_utf8_mark(t->bytes);
+    const char *first = text + strspn(text, blanks);
     size_t n = strcspn(first, "\n");
 
     for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
@@ -298,7 +306,7 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
     for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
         if (strcmp(form, forms[k].name) == 0)
             t->form = (bm_transcript_form)k;
-    at = t->bytes;
+    at = t->bytes + bm_utf8_mark(t->bytes);
     while (*at != '\0') {
         char *line = at;
 
@@ -307,6 +315,8 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
             *at++ = '\0';
         BM_TRY(read_line(t, line, ++number));
     }
+    if (t->n == 0 && t->form == BM_FORM_ctm)
+        return grow(t); /* nothing was recognised */
     if (t->n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s has no texts", path);
     return BM_OK;

@@ -53,8 +53,8 @@ typedef struct bm_transcripts {
 
 /* form: a name, or "auto", by the ending of the name or the first line. Segments
  * of an stm file, and words of a ctm file, are an utterance each until
- * bm_transcripts_pair. Fails with BM_ERR_MISSING or BM_ERR_IO, or with
- * BM_ERR_FORMAT, file and line. */
+ * bm_transcripts_pair; a ctm file may have none. Fails with BM_ERR_MISSING or
+ * BM_ERR_IO, or with BM_ERR_FORMAT, file and line. */
 BM_CHECKED bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
                                          const char *form);
 void bm_transcripts_free(bm_transcripts *t);

@@ -35,6 +35,17 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : by_line(a, b);
 }
 
+/* As by_time, with all channels of a recording among each other. */
+static int by_begin(const void *a, const void *b)
+{
+    const bm_utterance *x = a, *y = b;
+    int order = strcmp(x->id, y->id);
+
+    if (order == 0)
+        order = (x->begin > y->begin) - (x->begin < y->begin);
+    return order != 0 ? order : by_line(a, b);
+}
+
 static double middle(const bm_utterance *u)
 {
     return (u->begin + u->end) / 2;
@@ -108,13 +119,14 @@ static bm_status join(bm_transcripts *t, const bm_utterance *from, size_t n,
     return BM_OK;
 }
 
-/* All that one file has becomes a text, without ignored segments. */
+/* All that one file has becomes a text, of all channels, without ignored
+ * segments. */
 static bm_status join_files(bm_transcripts *t)
 {
     size_t n = 0;
 
     drop_ignored(t);
-    qsort(t->of, t->n, sizeof *t->of, by_time);
+    qsort(t->of, t->n, sizeof *t->of, by_begin);
     for (size_t from = 0, to = 0; from < t->n; from = to) {
         bm_utterance whole = t->of[from];
 

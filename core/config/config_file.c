@@ -7,6 +7,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/printable.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -148,8 +149,7 @@ static bool get_line(source *s)
  * is left, without indentation. */
 static const char *parse_line(source *s)
 {
-    bool marked = s->line == 1 && strncmp(s->text, "\xEF\xBB\xBF", 3) == 0;
-    char *text = s->text + (marked ? 3 : 0); /* a byte order mark */
+    char *text = s->text + (s->line == 1 ? bm_utf8_mark(s->text) : 0);
     size_t indent = strspn(text, " \t");
     char *line = text + indent, *value = find_value(line);
     char where[512];

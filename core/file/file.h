@@ -38,6 +38,14 @@ BM_CHECKED bm_status bm_file_read(const char *path, size_t most, char **out,
 
 /* ---- replacing ----------------------------------------------------------- */
 
+/* The most bytes of a name, without a directory, and of a path that can be
+ * replaced: its temporary name has more. */
+enum {
+    BM_FILE_MORE = 14, /* of ".0123abcd." and ".tmp" */
+    BM_FILE_LONGEST_NAME = NAME_MAX - BM_FILE_MORE,
+    BM_FILE_LONGEST_PATH = PATH_MAX - 1 - BM_FILE_MORE
+};
+
 /* A file that is being written. It replaces `path` when it is committed. */
 typedef struct bm_file_replacement {
     int fd;       /* open for writing; -1 once closed */

@@ -1,5 +1,7 @@
 #include "core/file/file_kind.h"
 
+#include "core/printable.h"
+
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -230,8 +232,7 @@ static char *first_line(head *h)
 {
     char *line = (char *)h->bytes;
 
-    if (strncmp(line, "\xef\xbb\xbf", 3) == 0) /* of some editors */
-        line += 3;
+    line += bm_utf8_mark(line);
     line += strspn(line, " \t\r\n");
     while (*line == '#' || *line == ';') {
         line += strcspn(line, "\n");

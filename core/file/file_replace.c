@@ -18,6 +18,7 @@
 
 static const char hex[] = "0123456789abcdef";
 enum { DIGITS = 8 };
+_Static_assert(BM_FILE_MORE == DIGITS + 6, "\".\", \".\" and \".tmp\"");
 
 /* Length of the directory of a path, with the slash. */
 static size_t directory_length(const char *path)
@@ -112,7 +113,7 @@ static bm_status check_target(const char *path)
 {
     struct stat info;
 
-    if (path[0] == '\0' || strlen(path) + DIGITS + 8 > PATH_MAX)
+    if (path[0] == '\0' || strlen(path) > BM_FILE_LONGEST_PATH)
         return BM_FAIL(BM_ERR_CREATE, "%.60s%s: the path is %s", path,
                        path[0] != '\0' ? "..." : "",
                        path[0] != '\0' ? "too long" : "empty");

@@ -3,6 +3,7 @@
 #include "models/decoding/hot_phrases.h"
 
 #include "core/file/file.h"
+#include "core/printable.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -181,7 +182,8 @@ static bm_status read_file(const bm_hot_source *s, phrases *p, const char *path)
 
     BM_TRY(bm_file_read(path, LARGEST_FILE, &text, &size));
     p->path = path;
-    for (char *line = text; line != NULL && status == BM_OK; line = rest) {
+    for (char *line = text + bm_utf8_mark(text);
+         line != NULL && status == BM_OK; line = rest) {
         size_t n = strcspn(line, "\n");
 
         rest = line[n] == '\n' ? line + n + 1 : NULL;

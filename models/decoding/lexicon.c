@@ -358,7 +358,7 @@ bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s:%zu: the line is not UTF-8", path,
                      number);
     }
-    for (char *line = text; line != NULL; line = rest) {
+    for (char *line = text + bm_utf8_mark(text); line != NULL; line = rest) {
         rest = strchr(line, '\n');
         if (rest != NULL)
             *rest++ = '\0';

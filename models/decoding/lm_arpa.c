@@ -4,6 +4,8 @@
  */
 #include "models/decoding/lm_parts.h"
 
+#include "core/printable.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -294,6 +296,8 @@ static bm_status read_data(reader *r)
     char rest = '\0';
 
     BM_TRY(next_line(r));
+    memmove(r->line, r->line + bm_utf8_mark(r->line),
+            strlen(r->line + bm_utf8_mark(r->line)) + 1);
     BM_TRY(check_first_line(r));
     while (!r->ended && strcmp(r->line, "\\data\\") != 0)
         BM_TRY(next_line(r));

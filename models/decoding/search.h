@@ -60,7 +60,8 @@ typedef struct bm_found_label {
  *
  * Confidence is the share, in [0, 1], of all hypotheses of the last frame,
  * weighted by their probability, that have the same labels as a word, or the same
- * label, in frames that overlap. It is 1 if there is one hypothesis.
+ * label, in frames that overlap; a word or label of a hypothesis counts for one of
+ * another, in order. It is 1 if there is one hypothesis.
  */
 typedef struct bm_found_word {
     size_t begin, end;

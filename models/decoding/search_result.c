@@ -479,7 +479,8 @@ static bool same_word(const bm_result *r, const final *f,
     return true;
 }
 
-/* Adds the weight of g to the words of f that g has, too. */
+/* Adds the weight of g to the words of f that g has, too. A word of g counts for
+ * one word of f: what is later in f is later in g. */
 static void support_words(bm_result *r, const final *f, const final *g,
                           float weight)
 {
@@ -497,6 +498,7 @@ static void support_words(bm_result *r, const final *f, const final *g,
              j++)
             if (same_word(r, f, &words[i], g, &other[j])) {
                 words[i].confidence += weight;
+                begin = j + 1;
                 break;
             }
     }
@@ -519,6 +521,7 @@ static void support_labels(bm_result *r, const final *f, const final *g,
              j++)
             if (labels[i].label == other[j].label) {
                 labels[i].confidence += weight;
+                begin = j + 1;
                 break;
             }
     }

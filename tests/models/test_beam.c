@@ -384,6 +384,31 @@ static void test_confidence_is_the_share_of_hypotheses(void **state)
     bm_decoder_free(d);
 }
 
+/* p(w) = .95 .4 .95: "w w" is the path w - w; "w" the other paths with a w. */
+static void test_a_word_of_a_hypothesis_supports_one_word(void **state)
+{
+    const double twice = 0.95 * 0.6 * 0.95, none = 0.05 * 0.6 * 0.05;
+    const float y[] = {logf(0.05F), logf(0.95F), logf(0.6F),
+                       logf(0.4F),  logf(0.05F), logf(0.95F)};
+    bm_decoder_settings s = unlimited(2);
+    bm_hypotheses found;
+    bm_decoder *d = search(&s, y, 3, &found);
+    const bm_hypothesis *h = &found.best[0];
+
+    (void)state;
+    assert_int_equal(found.n, 3);
+    assert_int_equal(h->n_words, 2);
+    assert_true(near(h->words[0].confidence, 1 - none, 1e-6));
+    assert_true(near(h->words[1].confidence, twice, 1e-6));
+    assert_true(near(h->labels[0].confidence, 1 - none, 1e-6));
+    assert_true(near(h->labels[1].confidence, twice, 1e-6));
+    h = &found.best[1]; /* both have one */
+    assert_int_equal(h->n_words, 1);
+    assert_true(near(h->words[0].confidence, 1 - none, 1e-6));
+    assert_true(near(h->labels[0].confidence, 1 - none, 1e-6));
+    bm_decoder_free(d);
+}
+
 /* Eesen's: counts of labels, blanks times their scale, normalised. */
 static void test_priors_are_those_of_counts(void **state)
 {
@@ -510,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_beams_match_other_programs),
         cmocka_unit_test(test_ties_go_to_the_shorter_and_the_lower),
         cmocka_unit_test(test_confidence_is_the_share_of_hypotheses),
+        cmocka_unit_test(test_a_word_of_a_hypothesis_supports_one_word),
         cmocka_unit_test(test_priors_are_those_of_counts),
         cmocka_unit_test(test_only_the_best_labels_extend),
         cmocka_unit_test(test_long_sequences_are_searched),

@@ -101,6 +101,19 @@ static void test_p_and_back_off_are_those_of_the_file(void **state)
     bm_lm_close(lm);
 }
 
+/* Before \data\, as some editors write it. */
+static void test_a_byte_order_mark_is_skipped(void **state)
+{
+    char text[sizeof small + 3];
+    bm_lm *lm = NULL;
+
+    (void)state;
+    snprintf(text, sizeof text, "\xef\xbb\xbf%s", strchr(small, '\\'));
+    lm = open_text(text);
+    check_small(lm);
+    bm_lm_close(lm);
+}
+
 static void test_gzip_is_read(void **state)
 {
     gzFile file = gzopen(in_folder("small.arpa.gz"), "wb");
@@ -347,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_p_and_back_off_are_those_of_the_file),
+        cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_gzip_is_read),
         cmocka_unit_test(test_a_model_without_special_words_is_completed),
         cmocka_unit_test(test_p_is_that_of_the_definition),

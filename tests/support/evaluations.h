@@ -22,7 +22,7 @@ int make_half_trained(void **state);
 json_t *result_of(outcome o);
 
 /* Runs bmuf eval half.safetensors DATA --json --hyp HYP, which must print
- * nothing to stderr; json_decref. */
+ * nothing to stderr except that an interval is unreliable; json_decref. */
 json_t *evaluate(const char *data, const char *hyp);
 
 /* Compares two texts of bmuf eval --json, without the time and the name of the

@@ -17,17 +17,22 @@ static size_t length_of(const char *directory)
     return n;
 }
 
-/* The length of the folder, with its slash, that all runs are in. */
+/* The length of the folder, with its slash, that all runs are in; a run can be the
+ * folder of another one. */
 static size_t common_folder(size_t n, const char *const *directories)
 {
-    size_t same = length_of(directories[0]), folder = 0;
+    size_t shortest = length_of(directories[0]), same = shortest, folder = 0;
 
-    for (size_t r = 1; r < n; r++)
+    for (size_t r = 1; r < n; r++) {
+        size_t length = length_of(directories[r]);
+
+        shortest = length < shortest ? length : shortest;
         for (size_t i = 0; i < same; i++)
             if (directories[r][i] != directories[0][i])
                 same = i;
-    for (size_t i = 0; i < same; i++)
-        if (directories[0][i] == '/' && i + 1 < length_of(directories[0]))
+    }
+    for (size_t i = 0; i < same && i + 1 < shortest; i++)
+        if (directories[0][i] == '/')
             folder = i + 1;
     return folder;
 }

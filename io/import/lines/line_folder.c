@@ -7,6 +7,7 @@
 
 #include "core/file/file.h"
 #include "core/log.h"
+#include "core/printable.h"
 #include "core/words.h"
 #include "io/import/lines/page_xml.h"
 
@@ -47,8 +48,7 @@ static char *tidy(char *text)
 {
     char *end = NULL;
 
-    if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        text += 3;
+    text += bm_utf8_mark(text);
     end = text + strlen(text);
     while (end > text && (end[-1] == '\n' || end[-1] == '\r'))
         *--end = '\0';

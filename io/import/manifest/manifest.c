@@ -6,6 +6,7 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/file/file_kind.h"
+#include "core/printable.h"
 #include "core/words.h"
 #include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"
@@ -232,7 +233,6 @@ static bm_status read_line(bm_manifest *m, bool first, size_t number,
 
 static bm_status read_lines(bm_manifest *m)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* of some editors */
     bm_lines *lines = NULL;
     char *line = NULL;
     bool first = true;
@@ -247,9 +247,9 @@ static bm_status read_lines(bm_manifest *m)
         BM_TRY_DONE(bm_lines_next(lines, &line, &length));
         if (line == NULL)
             break;
-        if (number == 1 && strncmp(line, mark, 3) == 0) {
-            line += 3;
-            length -= 3;
+        if (number == 1) {
+            length -= bm_utf8_mark(line);
+            line += bm_utf8_mark(line);
         }
         if (strspn(line, " \t\r\n") == length)
             continue;

@@ -3,6 +3,7 @@
  * files that it writes with --out.
  */
 #include "cli/decode/format.h"
+#include "core/printable.h"
 #include "tests/cli/decode/decoding.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -10,6 +11,7 @@
 #include "tests/support/support.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +145,76 @@ static void assert_subtitles(const char *whole, const char *const *words,
     free(text);
 }
 
+/* ALTO of an image `name`, 100 pixels wide; free(). */
+static char *alto_of(const char *name, const char *whole,
+                     const bm_heard_word *words, size_t n)
+{
+    bm_reading reading = {.text = whole, .n_words = n};
+    bm_transcript transcript = {
+        .readings = &reading, .n = 1, .length = 100, .height = 20};
+    bm_input input = {.shown = name};
+    bm_decoded d = {.input = &input, .transcript = &transcript};
+    bm_heard_word copy[3];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+
+    assert_non_null(memory);
+    assert_true(n <= 3);
+    memcpy(copy, words, n * sizeof *words);
+    reading.words = copy;
+    bm_format_find("alto")->write(memory, &d);
+    assert_int_equal(fclose(memory), 0);
+    return text;
+}
+
+/* From left to right and from right to left; words that touch. */
+static void test_spaces_of_alto_are_between_words(void **_)
+{
+    static const bm_heard_word right[] = {
+        {"a", 10, 30, 1}, {"b", 35, 50, 1}, {"c", 50, 60, 1}};
+    static const bm_heard_word left[] = {
+        {"a", 70, 90, 1}, {"b", 50, 65, 1}, {"c", 40, 50, 1}};
+    char *alto = alto_of("x", "a b c", right, 3);
+
+    (void)_;
+    assert_int_equal(count_of(alto, "<SP "), 2);
+    assert_says(alto, "<SP HPOS=\"30\" VPOS=\"0\" WIDTH=\"5\"/>");
+    assert_says(alto, "<SP HPOS=\"50\" VPOS=\"0\" WIDTH=\"0\"/>");
+    free(alto);
+    alto = alto_of("x", "a b c", left, 3);
+    assert_int_equal(count_of(alto, "<SP "), 2);
+    assert_says(alto, "<SP HPOS=\"65\" VPOS=\"0\" WIDTH=\"5\"/>");
+    assert_says(alto, "<SP HPOS=\"50\" VPOS=\"0\" WIDTH=\"0\"/>");
+    free(alto);
+}
+
+/* Every character is a word. */
+static void test_writing_without_spaces_has_none_in_alto(void **_)
+{
+    static const bm_heard_word signs[] = {{"\xe4\xb8\x80", 10, 30, 1},
+                                          {"\xe5\x8d\x81", 35, 50, 1}};
+    char *alto = alto_of("x", "\xe4\xb8\x80\xe5\x8d\x81", signs, 2);
+
+    (void)_;
+    assert_int_equal(count_of(alto, "<String "), 2);
+    assert_int_equal(count_of(alto, "<SP "), 0);
+    free(alto);
+}
+
+/* It is UTF-8, and has no control characters, whatever the file is called. */
+static void test_alto_of_any_name_is_well_formed(void **_)
+{
+    static const bm_heard_word word[] = {{"a", 10, 30, 1}};
+    char *alto = alto_of("caf\xe9 <1>&\t\x7f.png", "a", word, 1);
+
+    (void)_;
+    assert_says(alto,
+                "<fileName>caf\\xe9 &lt;1&gt;&amp;\\t\\x7f.png</fileName>");
+    assert_true(bm_is_utf8(alto));
+    free(alto);
+}
+
 /* Lines end between words, so that two of them may have less than 84
  * characters: here 32 each, and a third word would make 43. 42 fit. */
 static void test_a_third_line_begins_a_subtitle(void **_)
@@ -254,6 +326,33 @@ static void test_files_that_are_there_are_kept_or_replaced(void **_)
                  64, "give only one");
 }
 
+/* The temporary file is ".0123abcd.ID.txt.tmp". */
+static void test_an_id_too_long_for_a_file_is_a_fault(void **_)
+{
+    enum { FITS = NAME_MAX - 14 - 4 };
+    char fits[FITS + 1], over[FITS + 2], name[FITS + 20], lines[1000];
+    outcome o;
+
+    (void)_;
+    memset(fits, 'f', FITS);
+    fits[FITS] = '\0';
+    memset(over, 'o', FITS + 1);
+    over[FITS + 1] = '\0';
+    snprintf(lines, sizeof lines,
+             "{\"id\": \"a\", \"audio\": \"test-0.wav\"}\n"
+             "{\"id\": \"%s\", \"audio\": \"test-1.wav\"}\n"
+             "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
+             over, fits);
+    write_text("names.jsonl", lines);
+    o = BMUF("decode", "half.safetensors", "names.jsonl", "--out", "names");
+    assert_code(o, 65);
+    assert_says(o.err, "too long for the name of a file, by 1 byte");
+    assert_says(o.err, "2 of 3 decoded");
+    assert_int_equal(access(in_folder("names/a.txt"), F_OK), 0);
+    snprintf(name, sizeof name, "names/%s.txt", fits);
+    assert_int_equal(access(in_folder(name), F_OK), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,9 +360,13 @@ int main(void)
         cmocka_unit_test(test_stm_has_the_texts),
         cmocka_unit_test(test_subtitles_are_well_formed),
         cmocka_unit_test(test_a_third_line_begins_a_subtitle),
+        cmocka_unit_test(test_spaces_of_alto_are_between_words),
+        cmocka_unit_test(test_writing_without_spaces_has_none_in_alto),
+        cmocka_unit_test(test_alto_of_any_name_is_well_formed),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
         cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
+        cmocka_unit_test(test_an_id_too_long_for_a_file_is_a_fault),
     };
 
     return cmocka_run_group_tests_name("decode_formats", tests,

@@ -156,6 +156,41 @@ static void test_commands_of_lists_run_if_allowed(void **_)
     assert_null(strstr(o.err, "/proc/"));
 }
 
+/* As some editors write it. */
+static void test_a_byte_order_mark_is_skipped(void **_)
+{
+#define MARK "\xef\xbb\xbf"
+    const command piped = {
+        .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
+        .in = "marked"};
+    const command json = {
+        .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
+        .in = "marked.jsonl"};
+    const char *wanted = DECODE("pair");
+
+    (void)_;
+    write_text("marked", MARK "test-0.wav\ntest-1.wav\n");
+    assert_string_equal(DECODE("marked"), wanted);
+    assert_string_equal(printed(command_run(&piped)), wanted);
+    write_text("marked", MARK "# two\ntest-0.wav\ntest-1.wav\n");
+    assert_string_equal(DECODE("marked"), wanted);
+    write_text("marked.jsonl",
+               MARK "{\"id\": \"a\", \"audio\": \"test-0.wav\"}\n");
+    assert_fails(command_run(&json), 65, "stdin has JSON");
+    /* The vocabulary of the network has no mark. */
+    write_text("plain.lex", "abc\ncc\n");
+    write_text("marked.lex", MARK "abc\ncc\n");
+    wanted = DECODE("test-0.wav", "--lexicon", "plain.lex");
+    assert_string_equal(DECODE("test-0.wav", "--lexicon", "marked.lex"),
+                        wanted);
+    write_text("plain.hot", "abc=3\n");
+    write_text("marked.hot", MARK "abc=3\n");
+    wanted = DECODE("test-0.wav", "--hot-words", "plain.hot");
+    assert_string_equal(DECODE("test-0.wav", "--hot-words", "marked.hot"),
+                        wanted);
+#undef MARK
+}
+
 /* In byte order of their paths, with files in folders. */
 static void test_a_folder_is_all_its_recordings(void **_)
 {
@@ -271,7 +306,7 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
         const char *name, *reason;
     } broken[] = {
         {"missing.wav", "missing.wav: No such file"},
-        {"empty.wav", "empty.wav: "},
+        {"empty.wav", "empty.wav is empty"},
         {"cut.wav", "cut.wav: damaged or truncated"},
         {"noise.wav", "noise.wav: "},
         {"short.wav", "short.wav: 0.010 s: shorter than one window of 25 ms"},
@@ -307,6 +342,22 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
     assert_string_equal(o.out, wanted);
 }
 
+/* More comments than a look at the file reads. */
+static void test_a_list_may_begin_with_many_comments(void **_)
+{
+    enum { LINES = 100, LENGTH = 62 };
+    char list[LINES * LENGTH + 100] = "";
+    size_t n = 0;
+
+    (void)_;
+    for (int i = 0; i < LINES; i++)
+        n += (size_t)sprintf(list + n, "#%060d\n", i);
+    assert_int_equal(n, LINES * LENGTH);
+    sprintf(list + n, "test-0.wav\n");
+    write_text("comments", list);
+    assert_string_equal(DECODE("comments"), DECODE("test-0.wav"));
+}
+
 /* An error, and nothing else; its path is there once. */
 static void test_a_single_broken_input_is_an_error(void **_)
 {
@@ -327,6 +378,11 @@ static void test_a_single_broken_input_is_an_error(void **_)
         {"void", "bmuf: void: no recordings in this folder\n", 66},
         {"short.wav",
          "bmuf: short.wav: 0.010 s: shorter than one window of 25 ms\n", 65},
+        {"empty.wav", "bmuf: empty.wav is empty\n", 65},
+        {"idle",
+         "bmuf: idle is a list without a path: its lines are empty or "
+         "comments\n",
+         65},
     };
     command c = {
         .words = (const char *const[]){"decode", "half.safetensors", "-", NULL},
@@ -334,6 +390,7 @@ static void test_a_single_broken_input_is_an_error(void **_)
     outcome o;
 
     (void)_;
+    write_text("idle", "# not yet\n\n  \n");
     FOR_EACH (i, all) {
         o = BMUF("decode", "half.safetensors", all[i].name);
         assert_code(o, all[i].code);
@@ -438,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_tables_are_manifests),
         cmocka_unit_test(test_a_data_directory_of_kaldi),
         cmocka_unit_test(test_commands_of_lists_run_if_allowed),
+        cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),
@@ -447,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_json_has_names_that_are_not_utf8),
         cmocka_unit_test(test_results_come_before_the_input_ends),
         cmocka_unit_test(test_broken_inputs_are_named_and_others_decoded),
+        cmocka_unit_test(test_a_list_may_begin_with_many_comments),
         cmocka_unit_test(test_a_single_broken_input_is_an_error),
         cmocka_unit_test(test_one_broken_file_of_many_is_one_fault),
         cmocka_unit_test(test_a_closed_pipe_ends_it_quietly),

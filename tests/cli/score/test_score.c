@@ -1,52 +1,15 @@
 /*
  * bmuf score: errors that sclite counts, worked out by hand, and by eval; forms
- * of files, normalisation, ids that are missing, speakers, two systems.
+ * of files, ids of trn, normalisation.
  */
-#include "models/bootstrap.h"
-#include "tests/support/command.h"
+#include "tests/cli/score/scored.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Runs bmuf score .. --json; json_decref. */
-#define SCORE(...) result_of(BMUF("score", __VA_ARGS__, "--json"))
-
-static json_t *result_of(outcome o)
-{
-    assert_code(o, 0);
-    assert_string_equal(o.err, "");
-    return parse_json(o.out);
-}
-
-static const json_t *system_of(const json_t *result, size_t k)
-{
-    return json_array_get(json_object_get(result, "systems"), k);
-}
-
-static const json_t *words_of(const json_t *result)
-{
-    return json_object_get(system_of(result, 0), "words");
-}
-
-static const json_t *characters_of(const json_t *result)
-{
-    return json_object_get(system_of(result, 0), "characters");
-}
-
-#define assert_rate(rate, s, d, i, n)                                          \
-    do {                                                                       \
-        assert_true(number((rate), "substitutions") == (s));                   \
-        assert_true(number((rate), "deletions") == (d));                       \
-        assert_true(number((rate), "insertions") == (i));                      \
-        assert_true(number((rate), "total") == (n));                           \
-        assert_true(near(number((rate), "rate"),                               \
-                         ((s) + (d) + (i)) / (double)(n), 1e-8));              \
-    } while (0)
 
 /* ---- counts -------------------------------------------------------------- */
 
@@ -228,6 +191,37 @@ static void test_all_forms_say_the_same(void **state)
     assert_code(BMUF("score", "json", "timed", "--hyp-form", "ctm"), 0);
 }
 
+/* As some editors write it. */
+static void test_a_byte_order_mark_is_skipped(void **state)
+{
+    static const struct {
+        const char *name, *text;
+    } files[] = {
+        {"mark.trn", "one (a)\n"},
+        {"mark.txt", "a one\n"},
+        {"mark.stm", "a 1 bob 0 1 one\n"},
+        {"mark.ctm", ";; a comment\na 1 0 1 one\n"},
+        {"mark.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"},
+        {"mark", "{\"id\": \"a\", \"text\": \"one\"}\n"},
+    };
+
+    (void)state;
+    write_text("plain.trn", "one (a)\n");
+    FOR_EACH (i, files) {
+        char marked[100];
+        json_t *r = NULL;
+
+        snprintf(marked, sizeof marked, "\xef\xbb\xbf%s", files[i].text);
+        write_text(files[i].name, marked);
+        r = SCORE("plain.trn", files[i].name);
+        assert_rate(words_of(r), 0, 0, 0, 1);
+        json_decref(r);
+        r = SCORE(files[i].name, "plain.trn");
+        assert_rate(words_of(r), 0, 0, 0, 1);
+        json_decref(r);
+    }
+}
+
 /* The middle of a word decides; words of no segment, and of ignored ones, are
  * left out. */
 static void test_words_with_times_go_to_segments(void **state)
@@ -260,6 +254,33 @@ static void test_words_with_times_go_to_segments(void **state)
     json_decref(r);
     assert_fails(BMUF("score", "s.stm", "s.ctm", "f.trn"), 65,
                  "either all hypotheses are in ctm or none");
+}
+
+/* All words are deletions. A reference has words. */
+static void test_a_ctm_file_may_have_no_words(void **state)
+{
+    static const char *const none[] = {"", ";; a comment\n"};
+
+    (void)state;
+    write_text("full.stm", "f A ann 0 2 one two\nf A bob 2 4 three\n");
+    write_text("full.trn", "one two three (f)\n");
+    FOR_EACH (i, none) {
+        json_t *r = NULL;
+
+        write_text("none.ctm", none[i]);
+        r = SCORE("full.stm", "none.ctm");
+        assert_rate(words_of(r), 0, 3, 0, 3);
+        assert_true(number(r, "sequences") == 2);
+        json_decref(r);
+        r = SCORE("full.trn", "none.ctm", "--missing", "empty");
+        assert_rate(words_of(r), 0, 3, 0, 3);
+        json_decref(r);
+        assert_fails(BMUF("score", "full.trn", "none.ctm"), 65,
+                     "1 missing in none.ctm: f");
+        assert_fails(
+            BMUF("score", "none.ctm", "full.trn", "--missing", "empty"), 65,
+            "none.ctm: there is no text to score");
+    }
 }
 
 /* A long word across the end of a segment takes no other one along; words of a
@@ -308,6 +329,28 @@ static void test_ignored_segments_are_not_scored(void **state)
     }
 }
 
+/* Of a conversation on two channels. */
+static void test_channels_become_one_text_in_order_of_time(void **state)
+{
+    static const char *const timed[] = {"two.stm", "two.ctm"};
+
+    (void)state;
+    write_text("two.stm", "f A ann 0 1 one\nf A ann 2 3 three\n"
+                          "f B bob 1 2 two\nf B bob 3 4 four\n");
+    write_text("two.ctm", "f A 0 1 one\nf A 2 1 three\n"
+                          "f B 1 1 two\nf B 3 1 four\n");
+    write_text("two.trn", "one two three four (f)\n");
+    FOR_EACH (i, timed) {
+        json_t *r = SCORE(timed[i], "two.trn");
+
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
+        r = SCORE("two.trn", timed[i]);
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
+    }
+}
+
 static void test_broken_lines_are_told_with_their_number(void **state)
 {
     static const struct {
@@ -344,7 +387,7 @@ static void test_broken_lines_are_told_with_their_number(void **state)
     assert_fails(BMUF("score", "good.txt"), 64, "score");
 }
 
-/* ---- ids and speakers ---------------------------------------------------- */
+/* ---- ids ----------------------------------------------------------------- */
 
 static void test_ids_of_trn_may_have_parentheses(void **state)
 {
@@ -382,84 +425,16 @@ static void test_ids_with_parentheses_come_back_from_eval(void **state)
     o = BMUF("eval", "odd-run", "odd", "--hyp", "odd.trn");
     assert_code(o, 0);
     assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("eval", "odd-run", "odd", "--json").err,
+                "from 2 sequences is unreliable");
+    assert_says(
+        BMUF("compare", "odd-run", "odd-run", "--on", "odd", "--json").err,
+        "from 2 sequences is unreliable");
     assert_code(BMUF("score", "odd.jsonl", "odd.trn"), 65);
     r = SCORE("odd.jsonl", "odd.trn", "--missing", "empty");
     assert_true(number(system_of(r, 0), "missing") == 1);
     assert_true(number(system_of(r, 0), "additional") == 1); /* t__2 */
     json_decref(r);
-}
-
-static void test_ids_must_agree_unless_told(void **state)
-{
-    json_t *r = NULL;
-
-    (void)state;
-    write_text("i.txt", "a one\nb two three\nc four\n");
-    write_text("j.txt", "c four\nd five\na six\n");
-    assert_fails(BMUF("score", "i.txt", "j.txt"), 65, "1 missing in j.txt: b",
-                 "1 additional: d", "--missing skip or empty");
-    r = SCORE("i.txt", "j.txt", "--missing", "skip");
-    assert_rate(words_of(r), 1, 0, 0, 2);
-    assert_true(number(r, "sequences") == 2);
-    assert_true(number(system_of(r, 0), "missing") == 1);
-    assert_true(number(system_of(r, 0), "additional") == 1);
-    json_decref(r);
-    r = SCORE("i.txt", "j.txt", "--missing", "empty");
-    assert_rate(words_of(r), 1, 2, 0, 4);
-    assert_true(number(r, "sequences") == 3);
-    json_decref(r);
-    /* Of a manifest without a text there is nothing to score. A recogniser that
-     * failed has none. */
-    write_text("m.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
-                          "{\"id\": \"z\"}\n{\"id\": \"c\", \"text\": \"\"}\n");
-    write_text("k.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
-                          "{\"id\": \"z\", \"text\": \"x\"}\n"
-                          "{\"id\": \"c\", \"error\": \"broken\"}\n");
-    assert_fails(BMUF("score", "m.jsonl", "k.jsonl"), 65,
-                 "1 missing in k.jsonl: c");
-    r = SCORE("m.jsonl", "k.jsonl", "--missing", "empty");
-    assert_rate(words_of(r), 0, 0, 0, 1);
-    assert_true(number(r, "sequences") == 2);
-    assert_true(number(r, "unlabelled") == 1);
-    json_decref(r);
-    write_text("l.txt", "x one\n");
-    assert_fails(BMUF("score", "i.txt", "l.txt", "--missing", "skip"), 65,
-                 "no text to score");
-}
-
-static void test_speakers_come_from_a_list(void **state)
-{
-    json_t *r = NULL;
-
-    (void)state;
-    assert_fails(BMUF("score", "i.txt", "i.txt", "--speakers"), 65,
-                 "a has no speaker", "--utt2spk");
-    write_text("u2s", "a  ann\nb \t bob\nc ann\n");
-    r = SCORE("i.txt", "j.txt", "--missing", "empty", "--utt2spk", "u2s",
-              "--draw", "speakers");
-    {
-        const json_t *speakers = json_object_get(system_of(r, 0), "speakers");
-
-        assert_int_equal(json_array_size(speakers), 2);
-        assert_rate(json_array_get(speakers, 0), 1, 0, 0, 2);
-        assert_rate(json_array_get(speakers, 1), 0, 2, 0, 2);
-    }
-    /* Drawn are two speakers, of 1 error in 2 and 2 in 2. */
-    {
-        bm_error_count count[] = {{1, 2}, {2, 2}};
-        const json_t *of = json_object_get(words_of(r), "interval_95");
-        bm_interval i = {0};
-
-        assert_ok(bm_bootstrap(count, 2, &i));
-        assert_true(
-            near(json_number_value(json_array_get(of, 0)), i.low, 1e-8));
-        assert_true(
-            near(json_number_value(json_array_get(of, 1)), i.high, 1e-8));
-    }
-    json_decref(r);
-    write_text("u2s", "a ann\nb bob\n");
-    assert_fails(BMUF("score", "i.txt", "i.txt", "--utt2spk", "u2s"), 65,
-                 "c has no speaker in u2s");
 }
 
 /* ---- normalisation ------------------------------------------------------- */
@@ -523,129 +498,36 @@ static void test_normalisation_is_applied_to_both(void **state)
     }
 }
 
-/* ---- tables and systems -------------------------------------------------- */
-
-static void test_confusions_are_sorted_by_frequency(void **state)
+/* Outside of groups they are words, and punctuation: "and or home b" is left. */
+static void test_marks_outside_of_groups_are_words(void **state)
 {
-    outcome o;
-    const json_t *list = NULL;
-    json_t *r = NULL;
+    static const char words[] = "and / or @ home } b";
+    static const char *const names[] = {"mark.trn", "mark.stm"};
+    char line[100];
 
     (void)state;
-    write_text("x.txt", "a four four for\nb uh four six\nc seven\n");
-    write_text("y.txt", "a for for for\nb for six\nc seven eight\n");
-    r = SCORE("x.txt", "y.txt", "--confusions", "2");
-    list = json_object_get(system_of(r, 0), "confusions");
-    assert_int_equal(json_array_size(list), 2);
-    assert_true(number(json_array_get(list, 0), "times") == 3);
-    assert_string_equal(text(json_array_get(list, 0), "reference"), "four");
-    assert_string_equal(text(json_array_get(list, 0), "hypothesis"), "for");
-    assert_string_equal(text(json_array_get(list, 1), "reference"), "");
-    assert_string_equal(text(json_array_get(list, 1), "hypothesis"), "eight");
-    json_decref(r);
-    o = BMUF("score", "x.txt", "y.txt", "--confusions", "2");
-    assert_says(o.out, "    3  four                      for\n");
-    assert_says(o.out, "    1  (none)                    eight\n");
-    assert_says(o.out, ".. and 1 other pair\n");
-    assert_says(o.out, "word errors     71.43 %  (95 %: ");
-    assert_says(o.out, "3 substitutions, 1 deletion, 1 insertion in 7)\n");
-}
+    snprintf(line, sizeof line, "%s (s-1)\n", words);
+    write_text("mark.trn", line);
+    snprintf(line, sizeof line, "s-1 1 s 0 1 %s\n", words);
+    write_text("mark.stm", line);
+    FOR_EACH (i, names) {
+        json_t *r = SCORE(names[i], "mark.trn");
 
-/* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
- * errors. */
-static void write_systems(bm_error_count *bad, bm_error_count *good, size_t n)
-{
-    static const char *const right[] = {"x y z", "u v", "w"};
-    static const char *const wrong[] = {"x", "v", "q"};
-    static const bm_error_count count[] = {{2, 3}, {1, 2}, {1, 1}};
-    char ref[400] = "", hyp[400] = "";
-
-    for (size_t k = 0; k < n; k++) {
-        size_t at = strlen(ref), to = strlen(hyp);
-
-        snprintf(ref + at, sizeof ref - at, "s%zu %s\n", k, right[k % 3]);
-        snprintf(hyp + to, sizeof hyp - to, "s%zu %s\n", k, wrong[k % 3]);
-        bad[k] = count[k % 3];
-        good[k] = (bm_error_count){0, count[k % 3].total};
+        assert_rate(words_of(r), 0, 0, 0, 7);
+        json_decref(r);
+        r = SCORE(names[i], "mark.trn", "--no-punctuation");
+        assert_rate(words_of(r), 0, 0, 0, 4);
+        json_decref(r);
     }
-    write_text("r3.txt", ref);
-    write_text("bad.txt", hyp);
-}
+    /* The group ends with the first brace. */
+    write_text("mark.trn", "{ a / b } } / c (s-1)\n");
+    write_text("mark-h.trn", "b c (s-1)\n");
+    {
+        json_t *r = SCORE("mark.trn", "mark-h.trn", "--no-punctuation");
 
-/* Each text is a segment: differences 2, 1, 1, 2 .. */
-static void test_systems_are_compared_with_the_first(void **state)
-{
-    enum { TEXTS = 21 };
-    bm_error_count a[TEXTS], b[TEXTS];
-    bm_interval i = {0};
-    double variance = (7 * (4 + 1 + 1) - TEXTS * 16. / 9) / (TEXTS - 1);
-    const json_t *than = NULL, *words = NULL;
-    json_t *r = NULL;
-
-    (void)state;
-    write_systems(a, b, TEXTS);
-    r = SCORE("r3.txt", "bad.txt", "r3.txt");
-    than = json_object_get(system_of(r, 1), "than_first");
-    words = json_object_get(than, "words");
-    assert_ok(bm_bootstrap_difference(a, b, TEXTS, &i));
-    assert_true(near(number(words, "difference"), i.rate, 1e-8));
-    assert_true(near(number(words, "low"), i.low, 1e-8));
-    assert_true(near(number(words, "high"), i.high, 1e-8));
-    than = json_object_get(than, "matched_pairs");
-    assert_true(number(than, "segments") == TEXTS);
-    assert_true(near(number(than, "z"), 4. / 3 / sqrt(variance / TEXTS), 1e-7));
-    assert_true(number(than, "p") < 1e-30);
-    json_decref(r);
-    assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt").out,
-                "matched pairs   2 against 1: 21 segments, z = 12.65, "
-                "p < 0.0001: fewer errors\n");
-    assert_says(BMUF("score", "r3.txt", "bad.txt", "bad.txt").out,
-                "no difference in any sequence");
-}
-
-static void test_too_few_texts_are_not_compared(void **state)
-{
-    bm_error_count a[2], b[2];
-    const json_t *than = NULL;
-    json_t *r = NULL;
-    outcome o;
-
-    (void)state;
-    write_systems(a, b, 2);
-    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
-    assert_says(o.out,
-                "matched pairs   2 against 1: 2 segments, too few to test");
-    assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
-    write_systems(a, b, 1);
-    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
-    assert_says(o.out, "(95 %: unknown; ");
-    assert_says(o.out, "word errors     2 than 1: too few to compare");
-    r = SCORE("r3.txt", "bad.txt", "r3.txt");
-    assert_true(json_is_null(json_object_get(words_of(r), "interval_95")));
-    than = json_object_get(system_of(r, 1), "than_first");
-    assert_true(json_is_null(json_object_get(than, "words")));
-    than = json_object_get(than, "matched_pairs");
-    assert_true(json_is_null(json_object_get(than, "z")) &&
-                json_is_null(json_object_get(than, "p")));
-    json_decref(r);
-}
-
-/* Rates of systems that took alternatives of other lengths are of the mean. */
-static void test_systems_with_other_alternatives_are_compared(void **state)
-{
-    json_t *r = NULL;
-
-    (void)state;
-    write_text("o.trn", "{ a b c / d } (x-1)\ne (x-2)\n");
-    write_text("o1.trn", "a b x (x-1)\ne (x-2)\n");
-    write_text("o2.trn", "d (x-1)\ne (x-2)\n");
-    r = SCORE("o.trn", "o1.trn", "o2.trn");
-    assert_true(near(
-        number(json_object_get(json_object_get(system_of(r, 1), "than_first"),
-                               "words"),
-               "difference"),
-        -1 / 3., 1e-8)); /* 1 error less, of (3 + 1) / 2 + 1 words */
-    json_decref(r);
+        assert_rate(words_of(r), 0, 0, 0, 2);
+        json_decref(r);
+    }
 }
 
 int main(void)
@@ -657,19 +539,17 @@ int main(void)
         cmocka_unit_test(test_characters_are_code_points),
         cmocka_unit_test(test_scores_are_those_of_eval),
         cmocka_unit_test(test_all_forms_say_the_same),
+        cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_words_with_times_go_to_segments),
+        cmocka_unit_test(test_a_ctm_file_may_have_no_words),
         cmocka_unit_test(test_the_middle_alone_decides),
         cmocka_unit_test(test_ignored_segments_are_not_scored),
+        cmocka_unit_test(test_channels_become_one_text_in_order_of_time),
         cmocka_unit_test(test_broken_lines_are_told_with_their_number),
         cmocka_unit_test(test_ids_of_trn_may_have_parentheses),
         cmocka_unit_test(test_ids_with_parentheses_come_back_from_eval),
-        cmocka_unit_test(test_ids_must_agree_unless_told),
-        cmocka_unit_test(test_speakers_come_from_a_list),
         cmocka_unit_test(test_normalisation_is_applied_to_both),
-        cmocka_unit_test(test_confusions_are_sorted_by_frequency),
-        cmocka_unit_test(test_systems_are_compared_with_the_first),
-        cmocka_unit_test(test_too_few_texts_are_not_compared),
-        cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
+        cmocka_unit_test(test_marks_outside_of_groups_are_words),
     };
     return cmocka_run_group_tests_name("score", tests, make_corpus,
                                        folder_remove);

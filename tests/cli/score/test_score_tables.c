@@ -1,0 +1,280 @@
+/*
+ * bmuf score: which texts are scored, and what is told of them: ids that are
+ * missing, speakers, confusions, two systems.
+ */
+#include "models/bootstrap.h"
+#include "tests/cli/score/scored.h"
+#include "tests/support/folder.h"
+#include "tests/support/results.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- ids and speakers ---------------------------------------------------- */
+
+static void test_ids_must_agree_unless_told(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("i.txt", "a one\nb two three\nc four\n");
+    write_text("j.txt", "c four\nd five\na six\n");
+    assert_fails(BMUF("score", "i.txt", "j.txt"), 65, "1 missing in j.txt: b",
+                 "1 additional: d", "--missing skip or empty");
+    r = SCORE("i.txt", "j.txt", "--missing", "skip");
+    assert_rate(words_of(r), 1, 0, 0, 2);
+    assert_true(number(r, "sequences") == 2);
+    assert_true(number(system_of(r, 0), "missing") == 1);
+    assert_true(number(system_of(r, 0), "additional") == 1);
+    json_decref(r);
+    r = SCORE("i.txt", "j.txt", "--missing", "empty");
+    assert_rate(words_of(r), 1, 2, 0, 4);
+    assert_true(number(r, "sequences") == 3);
+    json_decref(r);
+    /* Of a manifest without a text there is nothing to score. A recogniser that
+     * failed has none. */
+    write_text("m.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
+                          "{\"id\": \"z\"}\n{\"id\": \"c\", \"text\": \"\"}\n");
+    write_text("k.jsonl", "{\"id\": \"a\", \"text\": \"one\"}\n"
+                          "{\"id\": \"z\", \"text\": \"x\"}\n"
+                          "{\"id\": \"c\", \"error\": \"broken\"}\n");
+    assert_fails(BMUF("score", "m.jsonl", "k.jsonl"), 65,
+                 "1 missing in k.jsonl: c");
+    r = SCORE("m.jsonl", "k.jsonl", "--missing", "empty");
+    assert_rate(words_of(r), 0, 0, 0, 1);
+    assert_true(number(r, "sequences") == 2);
+    assert_true(number(r, "unlabelled") == 1);
+    json_decref(r);
+    write_text("l.txt", "x one\n");
+    assert_fails(BMUF("score", "i.txt", "l.txt", "--missing", "skip"), 65,
+                 "no text to score");
+}
+
+static void test_speakers_come_from_a_list(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    assert_fails(BMUF("score", "i.txt", "i.txt", "--speakers"), 65,
+                 "a has no speaker", "--utt2spk");
+    write_text("u2s", "a  ann\nb \t bob\nc ann\n");
+    r = SCORE("i.txt", "j.txt", "--missing", "empty", "--utt2spk", "u2s",
+              "--draw", "speakers");
+    {
+        const json_t *speakers = json_object_get(system_of(r, 0), "speakers");
+
+        assert_int_equal(json_array_size(speakers), 2);
+        assert_rate(json_array_get(speakers, 0), 1, 0, 0, 2);
+        assert_rate(json_array_get(speakers, 1), 0, 2, 0, 2);
+    }
+    /* Drawn are two speakers, of 1 error in 2 and 2 in 2. */
+    {
+        bm_error_count count[] = {{1, 2}, {2, 2}};
+        const json_t *of = json_object_get(words_of(r), "interval_95");
+        bm_interval i = {0};
+
+        assert_ok(bm_bootstrap(count, 2, &i));
+        assert_true(
+            near(json_number_value(json_array_get(of, 0)), i.low, 1e-8));
+        assert_true(
+            near(json_number_value(json_array_get(of, 1)), i.high, 1e-8));
+    }
+    json_decref(r);
+    write_text("u2s", "a ann\nb bob\n");
+    assert_fails(BMUF("score", "i.txt", "i.txt", "--utt2spk", "u2s"), 65,
+                 "c has no speaker in u2s");
+}
+
+/* Of c there is nothing recognised, and d has no reference. */
+static void test_texts_that_are_not_scored_need_no_speaker(void **state)
+{
+    static const char *const texts[][2] = {
+        {"sp.txt", "a-1 one\nb-1 two\nc three\n"},
+        {"sp.jsonl", "{\"id\": \"a-1\", \"text\": \"one\"}\n"
+                     "{\"id\": \"b-1\", \"text\": \"two\"}\n"
+                     "{\"id\": \"d\"}\n"},
+    };
+
+    (void)state;
+    write_text("sp-list", "a-1 a\nb-1 b\n");
+    write_text("sp-h.txt", "a-1 one\nb-1 twx\nd four\n");
+    FOR_EACH (i, texts) {
+        json_t *by_id = NULL, *by_list = NULL;
+
+        write_text(texts[i][0], texts[i][1]);
+        by_id = SCORE(texts[i][0], "sp-h.txt", "--missing", "skip",
+                      "--speakers", "--draw", "speakers");
+        by_list = SCORE(texts[i][0], "sp-h.txt", "--missing", "skip",
+                        "--utt2spk", "sp-list", "--draw", "speakers");
+        assert_true(json_equal(by_id, by_list));
+        assert_int_equal(
+            json_array_size(json_object_get(system_of(by_id, 0), "speakers")),
+            2);
+        json_decref(by_id);
+        json_decref(by_list);
+    }
+}
+
+static void test_names_of_speakers_may_be_any_bytes(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("latin.txt", "a one\n");
+    write_text("latin", "a Andr\xe9\n");
+    r = SCORE("latin.txt", "latin.txt", "--speakers", "--utt2spk", "latin");
+    assert_string_equal(
+        text(json_array_get(json_object_get(system_of(r, 0), "speakers"), 0),
+             "speaker"),
+        "Andr\\xe9");
+    json_decref(r);
+}
+
+/* ---- tables and systems -------------------------------------------------- */
+
+static void test_confusions_are_sorted_by_frequency(void **state)
+{
+    outcome o;
+    const json_t *list = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("x.txt", "a four four for\nb uh four six\nc seven\n");
+    write_text("y.txt", "a for for for\nb for six\nc seven eight\n");
+    r = SCORE("x.txt", "y.txt", "--confusions", "2");
+    list = json_object_get(system_of(r, 0), "confusions");
+    assert_int_equal(json_array_size(list), 2);
+    assert_true(number(json_array_get(list, 0), "times") == 3);
+    assert_string_equal(text(json_array_get(list, 0), "reference"), "four");
+    assert_string_equal(text(json_array_get(list, 0), "hypothesis"), "for");
+    assert_string_equal(text(json_array_get(list, 1), "reference"), "");
+    assert_string_equal(text(json_array_get(list, 1), "hypothesis"), "eight");
+    json_decref(r);
+    o = BMUF("score", "x.txt", "y.txt", "--confusions", "2");
+    assert_says(o.out, "    3  four                      for\n");
+    assert_says(o.out, "    1  (none)                    eight\n");
+    assert_says(o.out, ".. and 1 other pair\n");
+    assert_says(o.out, "word errors     71.43 %  (95 %: ");
+    assert_says(o.out, "3 substitutions, 1 deletion, 1 insertion in 7)\n");
+}
+
+/* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
+ * errors. */
+static void write_systems(bm_error_count *bad, bm_error_count *good, size_t n)
+{
+    static const char *const right[] = {"x y z", "u v", "w"};
+    static const char *const wrong[] = {"x", "v", "q"};
+    static const bm_error_count count[] = {{2, 3}, {1, 2}, {1, 1}};
+    char ref[400] = "", hyp[400] = "";
+
+    for (size_t k = 0; k < n; k++) {
+        size_t at = strlen(ref), to = strlen(hyp);
+
+        snprintf(ref + at, sizeof ref - at, "s%zu %s\n", k, right[k % 3]);
+        snprintf(hyp + to, sizeof hyp - to, "s%zu %s\n", k, wrong[k % 3]);
+        bad[k] = count[k % 3];
+        good[k] = (bm_error_count){0, count[k % 3].total};
+    }
+    write_text("r3.txt", ref);
+    write_text("bad.txt", hyp);
+}
+
+/* Each text is a segment: differences 2, 1, 1, 2 .. */
+static void test_systems_are_compared_with_the_first(void **state)
+{
+    enum { TEXTS = 21 };
+    bm_error_count a[TEXTS], b[TEXTS];
+    bm_interval i = {0};
+    double variance = (7 * (4 + 1 + 1) - TEXTS * 16. / 9) / (TEXTS - 1);
+    const json_t *than = NULL, *words = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_systems(a, b, TEXTS);
+    r = SCORE("r3.txt", "bad.txt", "r3.txt");
+    than = json_object_get(system_of(r, 1), "than_first");
+    words = json_object_get(than, "words");
+    assert_ok(bm_bootstrap_difference(a, b, TEXTS, &i));
+    assert_true(near(number(words, "difference"), i.rate, 1e-8));
+    assert_true(near(number(words, "low"), i.low, 1e-8));
+    assert_true(near(number(words, "high"), i.high, 1e-8));
+    than = json_object_get(than, "matched_pairs");
+    assert_true(number(than, "segments") == TEXTS);
+    assert_true(near(number(than, "z"), 4. / 3 / sqrt(variance / TEXTS), 1e-7));
+    assert_true(number(than, "p") < 1e-30);
+    json_decref(r);
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt").out,
+                "matched pairs   2 against 1: 21 segments, z = 12.65, "
+                "p < 0.0001: fewer errors\n");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "bad.txt").out,
+                "no difference in any sequence");
+}
+
+static void test_too_few_texts_are_not_compared(void **state)
+{
+    bm_error_count a[2], b[2];
+    const json_t *than = NULL;
+    json_t *r = NULL;
+    outcome o;
+
+    (void)state;
+    write_systems(a, b, 2);
+    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
+    assert_says(o.out,
+                "matched pairs   2 against 1: 2 segments, too few to test");
+    assert_says(o.err, "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "r3.txt", "--json").err,
+                "a confidence interval from 2 sequences is unreliable");
+    assert_says(BMUF("score", "r3.txt", "bad.txt", "--utt2spk", "r3.txt",
+                     "--draw", "speakers", "--json")
+                    .err,
+                "a confidence interval from 2 speakers is unreliable");
+    write_systems(a, b, 1);
+    o = BMUF("score", "r3.txt", "bad.txt", "r3.txt");
+    assert_says(o.out, "(95 %: unknown; ");
+    assert_says(o.out, "word errors     2 than 1: too few to compare");
+    r = SCORE("r3.txt", "bad.txt", "r3.txt");
+    assert_true(json_is_null(json_object_get(words_of(r), "interval_95")));
+    than = json_object_get(system_of(r, 1), "than_first");
+    assert_true(json_is_null(json_object_get(than, "words")));
+    than = json_object_get(than, "matched_pairs");
+    assert_true(json_is_null(json_object_get(than, "z")) &&
+                json_is_null(json_object_get(than, "p")));
+    json_decref(r);
+}
+
+/* Rates of systems that took alternatives of other lengths are of the mean. */
+static void test_systems_with_other_alternatives_are_compared(void **state)
+{
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("o.trn", "{ a b c / d } (x-1)\ne (x-2)\n");
+    write_text("o1.trn", "a b x (x-1)\ne (x-2)\n");
+    write_text("o2.trn", "d (x-1)\ne (x-2)\n");
+    r = SCORE("o.trn", "o1.trn", "o2.trn");
+    assert_true(near(
+        number(json_object_get(json_object_get(system_of(r, 1), "than_first"),
+                               "words"),
+               "difference"),
+        -1 / 3., 1e-8)); /* 1 error less, of (3 + 1) / 2 + 1 words */
+    json_decref(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ids_must_agree_unless_told),
+        cmocka_unit_test(test_speakers_come_from_a_list),
+        cmocka_unit_test(test_texts_that_are_not_scored_need_no_speaker),
+        cmocka_unit_test(test_names_of_speakers_may_be_any_bytes),
+        cmocka_unit_test(test_confusions_are_sorted_by_frequency),
+        cmocka_unit_test(test_systems_are_compared_with_the_first),
+        cmocka_unit_test(test_too_few_texts_are_not_compared),
+        cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
+    };
+    return cmocka_run_group_tests_name("score_tables", tests, folder_make,
+                                       folder_remove);
+}
