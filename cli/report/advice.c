@@ -135,12 +135,12 @@ static bool in_whole_steps(const bm_regime *s, proposal *p, double share,
     double wanted = floor(share / p->per_epoch + 1e-6);
 
     p->steps = 0;
-    for (double n = ceil(wanted / 2); n <= 2 * wanted + 1; n++) {
-        double blocks = fmax(round(share / n), 1);
+    for (long n = lround(ceil(wanted / 2)); n <= lround(2 * wanted) + 1; n++) {
+        double blocks = fmax(round(share / (double)n), 1);
 
         if (blocks >= least && share / blocks >= fewest_steps(s, p->average) &&
-            fabs(n - wanted) < fabs(p->steps - wanted))
-            p->steps = n;
+            fabs((double)n - wanted) < fabs(p->steps - wanted))
+            p->steps = (double)n;
     }
     return p->steps > 0;
 }
@@ -179,14 +179,17 @@ static bool propose(const bm_regime *s, proposal *p)
     bool may_average = s->reset && s->local_momentum > 0 && !s->in_parts;
 
     for (p->workers = s->workers; p->workers > 0; p->workers--)
-        for (int average = 0; average <= may_average; average++)
-            for (double size = s->batch_frames;
-                 size >= fmin(least, s->batch_frames); size /= 2) {
+        for (int average = 0; average <= may_average; average++) {
+            double size = s->batch_frames;
+
+            do {
                 p->batch = whole_batch(s, size);
                 p->average = average != 0;
                 if (has_blocks(s, p))
                     return true;
-            }
+                size /= 2;
+            } while (size >= least);
+        }
     return false;
 }
 
