@@ -209,15 +209,15 @@ static bm_status average_vector(bm_local_state *m, size_t vector, double tau,
                                 double ahead)
 {
     bm_exchange *e = m->strategy->exchange;
-    bool equal = m->strategy->traits.equal_weights;
     float *x[BM_SGD_VECTORS];
 
     for (int k = m->first; k < m->last; k++) {
-        double weight = m->outcome[k - m->first].weight;
+        double samples = m->outcome[k - m->first].weight;
         bool good = true;
         (void)bm_sgd_vectors(bm_local_state_of(m, k), x);
         BM_TRY(bm_exchange_add(e, k, x[vector], NULL,
-                               equal ? weight > 0 : weight, &good));
+                               bm_mean_weight(&m->strategy->traits, samples),
+                               &good));
     }
     (void)bm_sgd_vectors(m->sgd[0], x);
     BM_TRY(bm_exchange_mean(e, x[vector]));

@@ -47,8 +47,8 @@ static bm_status note_score(bm_trainer *t, int worker)
     return BM_OK;
 }
 
-/* What a loss is compared with: the mean loss of the block before, or what that
- * was of chance, whichever is more: sequences may be longer than in that block.
+/* What a loss is compared with: the mean loss of the block before, multiplied by
+ * the ratio of the losses of chance if sequences are longer than in that block.
  * In a run's first block that of its first mini-batch, with weights that may be
  * worse than chance, or chance. */
 static double reference(const bm_trainer *t, const bm_score *first,
@@ -309,14 +309,12 @@ static bm_status someone_is_good(const bm_trainer *t)
  * are; 0 without any data. */
 static double mean_steps(const bm_trainer *t)
 {
-    bool equal = t->strategy->traits.equal_weights;
     double sum = 0, weight = 0;
 
     for (int k = 0; k < t->workers; k++) {
-        double of_one = weight_of(&t->table[k]);
+        double of_one =
+            bm_mean_weight(&t->strategy->traits, weight_of(&t->table[k]));
 
-        if (equal)
-            of_one = of_one > 0;
         sum += of_one * t->table[k].steps;
         weight += of_one;
     }

@@ -48,7 +48,7 @@ void bm_returns_close(bm_returns *r)
 {
     if (r->child <= 0)
         return;
-    /* It ends within seconds, and removes what it has made and started. */
+    /* The child ends within seconds; it removes its mark and ends its ssh. */
     waitpid(r->child, NULL, 0);
     r->child = 0;
 }

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LONGEST_TEXT = 1 << 20, LONGEST_STRING = 4096, MOST_FILTERS = 8 };
+enum { LONGEST_TEXT = 1 << 20, LONGEST_STRING = 1 << 12, MOST_FILTERS = 8 };
 enum { DEFLATE_RATIO = 1032 }; /* the best compression it can reach */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
