@@ -390,14 +390,17 @@ static size_t state(bm_strategy *s, bm_state *out)
     return n;
 }
 
-/* The moment of the next block, which is the first one here, sets eta. */
+/* The moment of the next block, which is the first one here, sets eta. Where a run
+ * begins with Delta of another one, s->rate is the rate of that run's last block. */
 static bm_status resume(bm_strategy *s, const bm_moment *before)
 {
     fragments *f = s->self;
 
-    (void)before;
-    for (size_t i = 0; i < f->n; i++)
+    for (size_t i = 0; i < f->n; i++) {
+        if (before == NULL)
+            f->rates[i] = (float)s->rate;
         BM_TRY(bm_strategy_resume(f->of[i].strategy, NULL));
+    }
     return BM_OK;
 }
 

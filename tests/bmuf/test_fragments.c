@@ -197,6 +197,50 @@ static void test_delta_follows_the_rate(void **state)
         }
 }
 
+/* Delta of another run, made at a rate of 0.5, in the first exchanges of a run at
+ * 0.25. Workers change nothing, so that only Delta moves the model. */
+static void test_delta_of_another_run_follows_the_rate(void **state)
+{
+    static const char *const settings[] = {TWO, "slowmo.slowmo_momentum=0.75",
+                                           NULL};
+    static bm_state states[4 * BM_STRATEGY_STATES + 2 * WORKERS + 2];
+    static float delta[N], got[N];
+    job j = open_job(*state, even, settings);
+    bm_strategy *s = NULL;
+    size_t n = 0;
+
+    for (int i = 0; i < N; i++)
+        delta[i] = (float)(i % 7 - 3);
+    memset(j.params.w, 0, N * sizeof(float));
+    assert_ok(bm_fragments_open(&s, "slowmo", j.config, j.comm, &j.params));
+    n = bm_strategy_state(s, states);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(states[i].name, "delta") == 0)
+            memcpy(states[i].x, delta + states[i].offset,
+                   states[i].count * sizeof *delta);
+    s->rate = 0.5;
+    assert_ok(bm_strategy_resume(s, NULL));
+    for (int t = 0; t < 2; t++) {
+        int rank = bm_comm_rank(j.comm);
+
+        bm_strategy_block(s, t, 0.25);
+        assert_ok(bm_strategy_moment(s, &(bm_moment){.workers = WORKERS}));
+        for (int k = bm_comm_first(j.comm, WORKERS, rank);
+             k < bm_comm_first(j.comm, WORKERS, rank + 1); k++) {
+            bool good = true;
+
+            bm_strategy_begin(s, k, NULL);
+            assert_ok(bm_strategy_worker_end(s, k, 1, &good));
+        }
+        assert_ok(bm_strategy_exchange(s));
+    }
+    assert_ok(bm_strategy_global(s, got));
+    for (int i = 0; i < N; i++)
+        assert_true(got[i] == 0.75F * 0.5F * delta[i]);
+    bm_strategy_close(s);
+    close_job(&j);
+}
+
 /* In any fragment: of two, block 2 exchanges the first one, and the weight that
  * goes wrong is in the second. The worker's model is replaced by the start
  * model. */
@@ -465,6 +509,7 @@ int main(void)
         TEST(test_ranks_and_halts_change_no_bits),
         TEST(test_fragments_follow_their_equations_in_double),
         TEST(test_delta_follows_the_rate),
+        TEST(test_delta_of_another_run_follows_the_rate),
         TEST(test_worker_that_goes_wrong_is_left_out),
         TEST(test_divergence_of_all_workers_ends_training),
         TEST(test_one_worker_is_plain_sgd),
