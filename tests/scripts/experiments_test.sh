@@ -89,7 +89,7 @@ for name in train-images-idx3 train-labels-idx1 test-images-idx3 test-labels-idx
 done
 END
 # Their data are not under test.
-for name in digits hybrid pendigits finetune lectaurep an4; do
+for name in digits hybrid pendigits finetune lectaurep an4 so762; do
     stub "$tree/experiments/$name/prepare" </dev/null
 done
 stub "$tree/experiments/lines/prepare_columns" </dev/null
@@ -288,3 +288,34 @@ rm "$work/slow"
 echo '#' >>strings/prepare
 fails 'bmuf pack' strings/prepare
 [ ! -e "$tree/data/strings/pages" ] || fault 'strings: pages remain'
+
+# ---- commands of rows ---------------------------------------------------------
+
+# Each row is made by a command of the page, with these settings; those of a search have
+# the names METHOD-SEED of `run` and `hours`. Rows leave out the first seed and the
+# configuration's epochs.
+cd "$tree"
+cp "$top/experiments/scaleup/result.tsv" experiments/scaleup
+stub experiments/scaleup/one <<'END'
+echo "$*" >>"$work/rows"
+END
+for name in tried hundred growing registers strings words 'words 100' speech map; do
+    # shellcheck disable=SC2086 # two words
+    ends 0 experiments/scaleup/$name
+done
+awk -F '\t' '
+    FNR == NR {
+        n = split($0, word, " ")
+        for (i = 2; i <= n; i++)
+            made[word[1], word[i]] = made[word[1]] = 1
+        next
+    }
+    FNR == 1 || ($1 ~ /^(digits-(10|30|100)h|lectaurep)-[a-z0-9-]*-[123]$/ && !($1 in made)) { next }
+    !($1 in made) { print "no command makes " $1 }
+    $1 in made {
+        n = split($2 " " $8, word, " ")
+        for (i = 1; i <= n; i++)
+            if (!(($1, word[i]) in made) && word[i] !~ /^(job.seed=1|train.epochs=6)$/)
+                print $1 ": no command sets " word[i]
+    }' "$work/rows" experiments/scaleup/result.tsv >"$work/said"
+[ ! -s "$work/said" ] || fault 'experiments/scaleup/result.tsv has other rows than the commands'
