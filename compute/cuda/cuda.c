@@ -61,6 +61,9 @@ static bm_status select_device(bm_cuda *cuda, int index)
     return bm_cuda_status(cudaSetDevice(cuda->device), "cudaSetDevice");
 }
 
+/* The first of CMAKE_CUDA_ARCHITECTURES, and of what CUDA 13 compiles for. */
+enum { LEAST_CAPABILITY = 75 };
+
 static bm_status describe(bm_cuda *cuda)
 {
     struct cudaDeviceProp p;
@@ -69,6 +72,12 @@ static bm_status describe(bm_cuda *cuda)
     BM_TRY(bm_cuda_status(cudaGetDeviceProperties(&p, cuda->device),
                           "properties of the device"));
     BM_TRY(bm_cuda_status(cudaDriverGetVersion(&driver), "driver"));
+    if (10 * p.major + p.minor < LEAST_CAPABILITY)
+        return BM_FAIL(BM_ERR_DEVICE,
+                       "no CUDA device: %s has compute capability %d.%d, and "
+                       "%d.%d is the least",
+                       p.name, p.major, p.minor, LEAST_CAPABILITY / 10,
+                       LEAST_CAPABILITY % 10);
     cuda->major = p.major;
     cuda->minor = p.minor;
     cuda->multiprocessors = p.multiProcessorCount;

@@ -118,6 +118,13 @@ static void test_without_a_device_cuda_is_rejected(void **state)
         assert_ended(&p, 69);
         assert_said(&p, "no CUDA device: the driver finds none");
         assert_int_equal(times_said(&p, "bmuf: "), 1);
+        with_device();
+        setenv("BMUF_EMULATED_MAJOR", "6", 1);
+        train(&p, "none", ranks, ON_GPU);
+        assert_ended(&p, 69);
+        assert_said(&p, "no CUDA device: emulation on the host has compute "
+                        "capability 6.0, and 7.5 is the least");
+        unsetenv("BMUF_EMULATED_MAJOR");
     }
 }
 
@@ -220,9 +227,9 @@ static void test_an_old_device_trains_in_fp32(void **state)
     with_device();
     setenv("BMUF_EMULATED_MAJOR", "7", 1);
     run_whole("old", 1, NET "job.device=auto");
-    assert_start("old", "cuda", "compute capability 7.0", "fp32");
+    assert_start("old", "cuda", "compute capability 7.5", "fp32");
     run_whole("old", 1, NET "job.device=cuda; job.precision=bf16");
-    assert_start("old", "cuda", "compute capability 7.0", "bf16");
+    assert_start("old", "cuda", "compute capability 7.5", "bf16");
     unsetenv("BMUF_EMULATED_MAJOR");
 }
 

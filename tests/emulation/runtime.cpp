@@ -392,7 +392,7 @@ cudaError_t cudaGetDevice(int *device)
     return cudaSuccess;
 }
 
-/* Compute capability: 9, or what BMUF_EMULATED_MAJOR says. */
+/* Compute capability: 9.0, or what BMUF_EMULATED_MAJOR says; 7 is Turing's 7.5. */
 static int major_of_device()
 {
     const char *set = getenv("BMUF_EMULATED_MAJOR");
@@ -418,6 +418,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "emulation on the host");
     p->major = major_of_device();
+    p->minor = p->major == 7 ? 5 : 0;
     p->multiProcessorCount = PROCESSORS;
     p->totalGlobalMem = (size_t)1 << 30;
     p->sharedMemPerBlockOptin = 227 << 10;

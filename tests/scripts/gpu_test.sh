@@ -65,21 +65,27 @@ exec(compile(source, sys.argv[1], "exec"), module.__dict__)
 
 class Check(module.Check):
     """Runs nothing: a training takes no time, and has the digest of its precision."""
-    def __init__(self, lacks=()):
+    def __init__(self, fails=None):
         self.began, self.limit, self.until = module.time.monotonic(), module.LIMIT, module.LIMIT
         self.machine, self.running, self.dry, self.trained = {}, set(), False, {}
-        self.ran, self.noted, self.ends, self.lacks = [], {}, {}, lacks
+        self.ran, self.noted, self.ends, self.fails = [], {}, {}, fails or {}
 
     def clocks(self):
         return ""
 
+    def find_torch(self):
+        pass
+
     def prepare_peer(self):
         pass
 
+    def run(self, name, command, most, env=None, ours=True):
+        return self.fails[name]
+
     def train(self, part, name, sets, env, ranks=1, most=60):
         self.ran.append(name)
-        if name in self.lacks:
-            return None, 69, {"why": "the machine lacks it"}
+        if name in self.fails:
+            return None, self.fails[name][0], {"why": self.fails[name][1]}
         return "run", 0, {"frames_per_s": 10.0, "dev_loss": 2.0, "digest": "bf16" if module.BF16 in sets else "fp32"}
 
     def note(self, part, name, ok, **more):
@@ -103,7 +109,27 @@ assert check.ran == ["simplest", "graphs", "bf16", "bf16, cluster", "bf16, persi
 assert check.noted["graphs"][1]["bits"] == "agree"
 assert check.noted["bf16, cluster"][0] is True
 
-check = Check(lacks=("4 workers",))
+# A library that is not there, or refuses; a device that fails, or can no longer be opened; no device.
+lacking = 78, "bmuf: BMUF_LSTM=cluster: the device has no clusters"
+refused = 78, "bmuf: cudnnRNNForward: CUDNN_STATUS_NOT_SUPPORTED"
+fault = 69, "bmuf: cuda: lstm_forward: an illegal memory access was encountered"
+invalid = 78, "bmuf: sgd.update: unknown value"
+check = Check({"bf16, cluster": lacking, "bf16, cudnn": refused, "adamw": fault, "muon": invalid})
+for name, ok in {"bf16, cluster": None, "bf16, cudnn": None, "adamw": False, "muon": False}.items():
+    check.try_one("mechanisms", name)
+    assert check.noted[name][0] is ok, (name, check.noted[name])
+check.tests = ""
+for why, ok in {"cuda_lstm.c:64: BMUF_LSTM=cudnn: libcudnn.so.9 does not exist": None,
+                "cuda.c:55: no CUDA device: the driver finds none": False}.items():
+    check.fails["operations: lstm cuda"] = 77, "skipped: compute/cuda/" + why
+    assert check.test("operations", "lstm cuda", 60)[2] is ok, why
+check.bmuf = "bmuf"
+check.fails["device"] = 69, "bmuf: no CUDA device: the driver finds none; use device cpu instead"
+assert check.device() is False
+check.fails["device"] = fault
+assert check.device() is True and check.noted[""][0] is False
+
+check = Check({"4 workers": lacking})
 for name in ("4 workers, by the host", "4 workers, 2 ranks"):
     check.try_one("mechanisms", name)
     assert check.noted[name][0] is None and "4 workers was not trained" in check.noted[name][1]["why"]

@@ -144,14 +144,22 @@ bm_cudnn *bm_cudnn_of(bm_backend *be, const char **why)
     return cuda->cudnn->why[0] == '\0' ? cuda->cudnn : NULL;
 }
 
+/* CUDNN_STATUS_NOT_SUPPORTED and its kinds, such as _ARCH_MISMATCH: an older
+ * version or device may accept a descriptor and refuse the call. */
+static bool lacks(cudnnStatus_t status)
+{
+    return status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
+}
+
 void bm_cudnn_note(bm_backend *be, cudnnStatus_t status, const char *what)
 {
     bm_cudnn *c = bm_cuda_of(be)->cudnn;
 
     if (status != CUDNN_STATUS_SUCCESS)
-        bm_remember(be, BM_FAIL(BM_ERR_DEVICE, "cudnn%.*s: %s",
-                                (int)strcspn(what, "("), what,
-                                c->GetErrorString(status)));
+        bm_remember(be,
+                    BM_FAIL(lacks(status) ? BM_ERR_UNSUPPORTED : BM_ERR_DEVICE,
+                            "cudnn%.*s: %s", (int)strcspn(what, "("), what,
+                            c->GetErrorString(status)));
 }
 
 cudnnDataType_t bm_cudnn_type(bm_precision precision)

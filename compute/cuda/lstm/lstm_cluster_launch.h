@@ -9,7 +9,7 @@
 #include "compute/cuda/lstm/lstm_kernels.h"
 
 /* Units H, and the blocks C that share them out: few enough that wh fits into
- * registers, and multiples of 16 cells each. */
+ * registers, and multiples of 8 cells each. */
 #define FOR_EACH_SIZE(X)                                                       \
     X(64, 4), X(128, 4), X(192, 8), X(256, 8), X(320, 8), X(384, 8), X(512, 16)
 enum { LSTM_SIZES = 7, MOST_TILES = 8, MOST_SHARED = 227 << 10 };
