@@ -21,8 +21,8 @@ const bm_option bm_batch_options[] = {
      "earlier to save padding; 0: batch.sequences decides"},
     {"order", BM_CHOICE, offsetof(settings, order), "random", 0, 0,
      "random sorted sortagrad laplace file",
-     "order of sequences in an epoch; sorted: units of short ones first "
-     "(sgd.md); sortagrad: sorted in the first epoch, then random; laplace: "
+     "order of sequences in an epoch; sorted: short ones first; sortagrad: "
+     "sorted in the first epoch, then random; laplace: "
      "sorted by length in random bins, up and down in turn"},
     {"buckets", BM_INT, offsetof(settings, buckets), "64", 1, 1e6,
      "mini-batches",

@@ -82,9 +82,10 @@ BM_CHECKED bm_status bm_plan_block_frames(const bm_plan_settings *s,
                                           double *out);
 
 /*
- * Cuts the units of a data set, see bm_dataset_cut, if a worker's share of a block
- * has fewer than sixteen of them on average: so shares are even, and a share of a
- * sorted set is not of one speaker.
+ * Cuts the units of a data set, see bm_dataset_cut: into sequences where these are
+ * sorted by length, else if a worker's share of a block has fewer than sixteen
+ * units on average, so that shares are even, and a share of a list in order of
+ * speakers is not of one speaker.
  */
 BM_CHECKED bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d,
                                  int workers);

@@ -149,6 +149,8 @@ bm_status bm_plan_fit(const bm_plan_settings *s, bm_dataset *d, int workers)
     double unit = (double)d->frames / fmax((double)d->n_units, 1);
     double least = INFINITY;
 
+    if (s->order == BM_ORDER_SORTED || s->order == BM_ORDER_SORTAGRAD)
+        return bm_dataset_cut(d, 1);
     for (int i = 0; i < changes.n; i++) {
         double share = 0;
 

@@ -416,6 +416,35 @@ static void test_sorted_order_sorts_units_as_well(void **state)
     lengths_drop(&d);
 }
 
+/* Units are cut into sequences, so that a long one does not take a short one of
+ * its unit along. */
+static void test_sorted_order_sorts_the_sequences_of_all_units(void **state)
+{
+    int32_t lengths[] = {9, 1, 5, 2, 8, 4};
+    const int32_t counts[] = {3, 3};
+    bm_plan_settings s = {.sequences = 2,
+                          .order = BM_ORDER_SORTED,
+                          .buckets = 1,
+                          .frames_total = 10};
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        bm_dataset d = lengths_make(2, counts, given, lengths);
+        bm_plan *p = NULL;
+
+        s.order = k == 0 ? BM_ORDER_SORTED : BM_ORDER_SORTAGRAD;
+        assert_ok(bm_plan_fit(&s, &d, 1));
+        assert_int_equal(d.n_units, 6);
+        p = plan_of(&d, &s, 1, 1, 0);
+        assert_int_equal(bm_plan_blocks(p), 3);
+        assert_cut(p, 0, 0, (int64_t[]){1, 3, 5, 2}, 4, (size_t[]){2, 4}, 2);
+        assert_cut(p, 1, 0, (int64_t[]){4}, 1, (size_t[]){1}, 1);
+        assert_cut(p, 2, 0, (int64_t[]){0}, 1, (size_t[]){1}, 1);
+        bm_plan_free(p);
+        lengths_drop(&d);
+    }
+}
+
 static void test_sortagrad_is_sorted_in_the_first_epoch_alone(void **state)
 {
     bm_rng rng = bm_rng_make(9, "test", 0);
@@ -693,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_a_plan_in_file_order_by_hand),
         cmocka_unit_test(test_a_plan_in_sorted_order_by_hand),
         cmocka_unit_test(test_sorted_order_sorts_units_as_well),
+        cmocka_unit_test(test_sorted_order_sorts_the_sequences_of_all_units),
         cmocka_unit_test(test_laplace_order_goes_up_and_down),
         cmocka_unit_test(test_random_order_shuffles_the_batches_of_laplace),
         cmocka_unit_test(test_sortagrad_is_sorted_in_the_first_epoch_alone),
