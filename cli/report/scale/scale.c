@@ -368,6 +368,11 @@ static bm_status read_network(const bm_arguments *a, const char *network,
                               f->host == 1 && topology != NULL ? f->size[0]
                                                                : f->host,
                               1, 1 << 20, &workers));
+    if (inside != NULL && workers == 1)
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "scale: --inside needs --host-workers P, of 2 or more, or "
+            "--topology: else every worker has a host of its own");
     if (inside != NULL)
         return bm_network_inside(out, inside, (int)workers);
     if (bm_argument(a, "host-workers") != NULL && f->host == 1)

@@ -215,6 +215,9 @@ static void test_invalid_arguments_are_reported(void **_)
     o = BMUF("scale", ".", "--host-workers", "4");
     assert_code(o, 64);
     assert_says(o.err, "--host-workers needs --inside");
+    o = BMUF("scale", ".", "--inside", "nvlink");
+    assert_code(o, 64);
+    assert_says(o.err, "--inside needs --host-workers P");
     o = BMUF("scale", ".", "--sum", "abacus");
     assert_code(o, 64);
     o = BMUF("scale", ".", "--topology", "4x");
