@@ -3,6 +3,7 @@
 #include "cli/report/journal_events.h"
 #include "cli/report/regime.h"
 #include "comm/comm.h"
+#include "core/file/search_folder.h"
 #include "models/net.h"
 #include "recognise/recogniser.h"
 
@@ -135,8 +136,10 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
 bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 {
     tally t = {0};
-    bm_status status = bm_journal_events(directory, add_event, &t);
+    bm_status status = BM_OK;
 
+    BM_TRY(bm_search_folder_refuse(directory));
+    status = bm_journal_events(directory, add_event, &t);
     if (status == BM_ERR_MISSING || status == BM_ERR_IO)
         return BM_FAIL(status,
                        "%s is not a run: %s; for a configuration, give "

@@ -151,6 +151,21 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
     assert_says(o.out, "t004");
 }
 
+/* Its config.ini and its record are not those of a run. */
+static void test_a_search_is_not_taken_for_a_run(void **_)
+{
+    static const char lists[] = "bmuf info one/trials",
+                      trains[] = "bmuf train one/best.ini --out RUN";
+
+    (void)_;
+    assert_fails(BMUF("train", "one"), 64, lists, trains);
+    assert_int_not_equal(access(in_folder("run"), F_OK), 0);
+    assert_fails(BMUF("info", "one"), 64, lists, trains);
+    assert_fails(BMUF("eval", "one", "dev"), 64, lists, trains);
+    assert_fails(BMUF("report", "one"), 64, lists, trains);
+    assert_fails(BMUF("scale", "one"), 64, lists, trains);
+}
+
 static void test_a_killed_search_goes_on(void **_)
 {
     static const char *const words[] = {"tune",   "tune.ini", "--out",
@@ -701,6 +716,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_stopped_after_an_epoch_goes_on),
         cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
+        cmocka_unit_test(test_a_search_is_not_taken_for_a_run),
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),
