@@ -279,13 +279,14 @@ static void test_a_gpu_has_one_trial(void **_)
     (void)_;
     assert_fails(
         BMUF("tune", "tune.ini", "--out", "gpus", "--set", "job.device=cuda"),
-        78, " 3 at a time", "cannot be trained");
+        69, " 3 at a time", "the configuration as it was given failed: ",
+        "once that is mended, the same command goes on");
     assert_fails(BMUF("tune", "tune.ini", "--out", "pairs", "--set",
                       "job.device=cuda", "-n", "2"),
-                 78, " 1 at a time");
+                 69, " 1 at a time");
     assert_fails(BMUF("tune", "tune.ini", "--out", "crowd", "--set",
                       "job.device=cuda", "--jobs", "5"),
-                 78, " 5 at a time");
+                 69, " 5 at a time");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--hosts", "a",
                       "--hostfile", "b"),
                  64, "--hosts and --hostfile both name hosts");
@@ -414,6 +415,60 @@ static void test_a_configuration_that_fails_ends_the_search(void **_)
     TUNE(&p, "broken", "--set", "model.net=stack:900 linear");
     assert_ended(&p, 78);
     assert_said(&p, "the configuration as it was given cannot be trained");
+}
+
+/* A limit on the size of files takes the place of a full disk: the journals are
+ * smaller, the first checkpoint is larger. */
+static void test_a_full_disk_does_not_blame_the_configuration(void **_)
+{
+    static const char *const words[] = {"tune",     "tune.ini", "--out",
+                                        "full",     "--jobs",   "1",
+                                        "--trials", "5",        NULL};
+    program p;
+    outcome o = command_run(&(command){.words = words, .file_bytes = 8000});
+
+    (void)_;
+    assert_code(o, 74);
+    assert_says(o.err, "the configuration as it was given failed: ");
+    assert_says(o.err, "the same command goes on");
+    assert_null(strstr(o.err, "new --out"));
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    assert_same_search("one", "full");
+}
+
+static void test_a_killed_first_trial_is_tried_again(void **_)
+{
+    static const char *const words[] = {"tune",     "tune.ini",
+                                        "--out",    "shot",
+                                        "--trials", "2",
+                                        "--jobs",   "1",
+                                        "--set",    "train.epochs=30",
+                                        "--set",    "tune.seeds=1",
+                                        "--over",   "train.rate=0.005..0.02",
+                                        NULL};
+    char *journal = NULL;
+    pid_t members[FAMILY];
+    program p;
+
+    (void)_;
+    program_start(&p, words);
+    assert_true(event_comes(&p, "shot/trials/t000", "start", 1));
+    for (size_t n = family(&p, members); n > 0; n--)
+        kill(members[n - 1], SIGKILL);
+    program_wait(&p);
+    assert_ended(&p, 69);
+    assert_said(&p,
+                "the configuration as it was given failed: killed by signal "
+                "9");
+    assert_not_said(&p, "new --out");
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    journal = read_whole("shot/record", "journal.jsonl");
+    assert_int_equal(count_of(journal, "\"failed\""), 0);
+    free(journal);
 }
 
 /* The fields of the row of trials.tsv with this name. */
@@ -737,6 +792,8 @@ int main(void)
         cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
         cmocka_unit_test(test_a_run_that_converged_early_counts_to_its_end),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
+        cmocka_unit_test(test_a_full_disk_does_not_blame_the_configuration),
+        cmocka_unit_test(test_a_killed_first_trial_is_tried_again),
     };
 
     return cmocka_run_group_tests_name("tune", tests, set_up, digits_tear_down);
