@@ -1,5 +1,7 @@
 #include "cli/tune/space.h"
 
+#include "core/words.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -246,6 +248,47 @@ void bm_space_given(const bm_space *s, double *x)
         x[k] = s->given[k].u;
 }
 
+/* Why trials that differ in a setting cannot be compared; NULL: they can. */
+static const char *why_not(const char *name)
+{
+    static const struct {
+        const char *names; /* "section." stands for all of a section */
+        const char *why;
+    } rows[] = {
+        {"data. model.loss", "trials on other data, or with another loss, "
+                             "have errors of another kind"},
+        {"tune.", "it is a setting of the search, not of a trial"},
+        {"job.seed", "a search would choose the luckiest seed; tune.seeds is "
+                     "how many seeds the finalists are trained with"},
+        {"train.from", "the epochs of that run are not in the budget"},
+        {"train.checkpoint_every train.keep train.checkpoint_copies "
+         "job.metrics",
+         "it is the same in all trials, which keep their last checkpoint "
+         "alone"},
+    };
+    char section[64];
+
+    snprintf(section, sizeof section, "%.*s.", (int)strcspn(name, "."), name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (bm_is_word_of(name, rows[i].names) ||
+            bm_is_word_of(section, rows[i].names))
+            return rows[i].why;
+    return NULL;
+}
+
+static bm_status read_axis(bm_axis *out, const char *text)
+{
+    const char *why = NULL;
+
+    BM_TRY(bm_axis_parse(out, text, bm_train_sections()));
+    why = why_not(out->name);
+    return why == NULL
+               ? BM_OK
+               : BM_FAIL(BM_ERR_CONFIG,
+                         "tune.over: %s cannot be searched: %s; leave it out",
+                         out->name, why);
+}
+
 bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        const bm_regime *regime)
 {
@@ -262,7 +305,7 @@ bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
         n = strcspn(over, " ");
         snprintf(text, sizeof text, "%.*s", (int)n, over);
         over += n;
-        BM_TRY(bm_axis_parse(&a, text, bm_train_sections()));
+        BM_TRY(read_axis(&a, text));
         if (a.n_words == 1 && out->fixed.n < BM_SPACE_FIXED)
             assign(&out->fixed, "%s=%s", a.name, a.words[0]);
         else if (out->n < BM_SEARCH_AXES)

@@ -249,6 +249,15 @@ static void test_values_that_are_not_tried_are_named(void **_)
 
 static void test_invalid_searches_are_refused(void **_)
 {
+    static const char *const incomparable[][2] = {
+        {"data.dev=dev,train", "on other data"},
+        {"data.train=train", "on other data"},
+        {"job.seed=1,2,3", "the luckiest seed"},
+        {"tune.seeds=1..3", "a setting of the search"},
+        {"train.from=a,b", "not in the budget"},
+        {"train.keep=1,2", "the same in all trials"},
+    };
+
     (void)_;
     assert_fails(BMUF("tune", "tune.ini"), 64, "tune needs --out");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "train.rate"),
@@ -263,6 +272,12 @@ static void test_invalid_searches_are_refused(void **_)
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over",
                       "job.workers=0", "--over", "train.rate=0.01..0.1"),
                  78, "tune.over: job.workers=0: ");
+    FOR_EACH (i, incomparable)
+        assert_fails(
+            BMUF("tune", "tune.ini", "--out", "x", "--over", incomparable[i][0],
+                 "--over", "train.rate=0.01..0.1"),
+            78, "tune.over: ", " cannot be searched: ", incomparable[i][1]);
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set", "data.dev="),
                  78, "data.dev");
     assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
