@@ -4,6 +4,7 @@
  * are not trained again.
  */
 #include "cli/json_output.h"
+#include "cli/launch/launcher.h"
 #include "cli/progress.h"
 #include "cli/report/regime.h"
 #include "cli/report/scale/network.h"
@@ -362,11 +363,26 @@ static bm_status read_settings(bm_tuning *t)
     return bm_config_fill(t->config, "tune", bm_tune_options, &t->set);
 }
 
+/* Its trials are jobs of their own. */
+static bm_status check_launcher(const bm_arguments *a)
+{
+    bm_launcher launcher = BM_LAUNCHER_NONE;
+
+    BM_TRY(bm_launcher_find(a, &launcher));
+    if (launcher != BM_LAUNCHER_NONE)
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "tune starts its trials itself: call it without mpirun "
+            "or srun, and with -n RANKS for trials of several ranks");
+    return BM_OK;
+}
+
 static bm_status prepare(bm_tuning *t)
 {
     const bm_arguments *a = t->arguments;
     bm_network network;
 
+    BM_TRY(check_launcher(a));
     BM_TRY(read_settings(t));
     BM_TRY(bm_network_read(t->set.network, &network)); /* before it is needed */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));

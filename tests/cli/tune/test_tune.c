@@ -277,6 +277,8 @@ static void test_invalid_searches_are_refused(void **_)
             BMUF("tune", "tune.ini", "--out", "x", "--over", incomparable[i][0],
                  "--over", "train.rate=0.01..0.1"),
             78, "tune.over: ", " cannot be searched: ", incomparable[i][1]);
+    assert_fails(BMUF_ON(2, "tune", "tune.ini", "--out", "x"), 64,
+                 "tune starts its trials itself: call it without mpirun");
     assert_int_not_equal(access(in_folder("x"), F_OK), 0);
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set", "data.dev="),
                  78, "data.dev");
