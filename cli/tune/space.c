@@ -66,13 +66,15 @@ static double given_steps(const bm_regime *r)
 }
 
 /* An epoch has at least two blocks. */
-static void add_steps(bm_space *s, const bm_regime *r)
+static void add_steps(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     double given = given_steps(r), least = least_steps(r);
     double most = r->epoch_frames / r->workers / r->batch_frames / 2;
 
-    assign(&s->fixed, "block.frames_per_worker=0");
-    assign(&s->fixed, "block.frames_total=0");
+    if (set->block.frames_per_worker.value[0] > 0)
+        assign(&s->fixed, "block.frames_per_worker=0");
+    if (set->block.frames_total.value[0] > 0)
+        assign(&s->fixed, "block.frames_total=0");
     (void)add(s, "block.steps", fmin(least, given),
               fmax(fmax(most, given), 2 * least), true);
 }
@@ -128,7 +130,7 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
 
     (void)add(s, "train.rate", set->train.rate / 5, set->train.rate * 5, false);
     if (r->blocks && many) {
-        add_steps(s, r);
+        add_steps(s, set, r);
         add_words(s, "sgd.local_state", 2, states);
         add_workers(s, set, r);
     }

@@ -128,7 +128,8 @@ static double value(const bm_assignments *a, const char *name)
 static void test_block_momentum_follows_from_block_and_time_constant(void **_)
 {
     bm_regime regime = sixteen();
-    bm_settings set = {.train = {.rate = 0.02}};
+    bm_settings set = {.train = {.rate = 0.02},
+                       .block = {.frames_total = {.n = 1, .value = {160000}}}};
     bm_space s;
     double x[BM_SEARCH_AXES], eta = 0;
     bm_assignments a;
@@ -139,6 +140,7 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     bm_space_assign(&s, x, &a);
     assert_true(has(&a, "block.steps=20"));
     assert_true(has(&a, "block.frames_total=0"));
+    assert_false(has(&a, "block.frames_per_worker=0")); /* as it is */
     assert_true(has(&a, "bmuf.momentum=0.9375"));
     assert_true(has(&a, "bmuf.rate=1"));
     assert_true(has(&a, "train.rate=0.02"));

@@ -230,6 +230,21 @@ static void test_trials_of_another_version_are_refused(void **_)
     assert_said(&p, "train.rate: was 0.9, now");
 }
 
+/* Sizes that the searched one replaces are named where they were given. */
+static void test_axes_are_those_that_have_an_effect(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "axes", "--trials", "1",
+                "--set", "train.epochs=1", "--set", "tune.seeds=1", "--set",
+                "block.steps=0", "--set", "block.frames_per_worker=300",
+                "--set", "sgd.local_state=keep");
+    assert_ended(&p, 0);
+    assert_said(&p, "  block.frames_per_worker=0 in all trials");
+    assert_not_said(&p, "block.frames_total");
+}
+
 /* With blocks of two steps `reset` is warned of, so that no trial has it. */
 static void test_values_that_are_not_tried_are_named(void **_)
 {
@@ -257,6 +272,7 @@ static void test_invalid_searches_are_refused(void **_)
         {"train.from=a,b", "not in the budget"},
         {"train.keep=1,2", "the same in all trials"},
     };
+    static const char *const budgets[] = {"--epochs", "--minutes", "--trials"};
 
     (void)_;
     assert_fails(BMUF("tune", "tune.ini"), 64, "tune needs --out");
@@ -277,6 +293,9 @@ static void test_invalid_searches_are_refused(void **_)
             BMUF("tune", "tune.ini", "--out", "x", "--over", incomparable[i][0],
                  "--over", "train.rate=0.01..0.1"),
             78, "tune.over: ", " cannot be searched: ", incomparable[i][1]);
+    FOR_EACH (i, budgets)
+        assert_fails(BMUF("tune", "tune.ini", "--out", "x", budgets[i], "0.0"),
+                     64, budgets[i], "a budget is more than 0");
     assert_fails(BMUF_ON(2, "tune", "tune.ini", "--out", "x"), 64,
                  "tune starts its trials itself: call it without mpirun");
     assert_int_not_equal(access(in_folder("x"), F_OK), 0);
@@ -661,6 +680,7 @@ static void test_a_budget_that_is_too_small(void **_)
                 "--set", "train.epochs=1", "--set", "tune.seeds=1");
     assert_ended(&p, 0);
     assert_int_equal(access(in_folder("short/trials.tsv"), F_OK), 0);
+    assert_said(&p, "2 rungs; at most 0.0001 min; ");
 }
 
 /* Epochs of all runs of a search, each with an evaluation. */
@@ -792,6 +812,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),
+        cmocka_unit_test(test_axes_are_those_that_have_an_effect),
         cmocka_unit_test(test_values_that_are_not_tried_are_named),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
