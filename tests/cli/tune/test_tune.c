@@ -230,7 +230,8 @@ static void test_trials_of_another_version_are_refused(void **_)
     assert_said(&p, "train.rate: was 0.9, now");
 }
 
-/* Sizes that the searched one replaces are named where they were given. */
+/* Sizes that the searched one replaces are named where they were given, and a list
+ * of states only where there is local momentum. */
 static void test_axes_are_those_that_have_an_effect(void **_)
 {
     program p;
@@ -239,10 +240,18 @@ static void test_axes_are_those_that_have_an_effect(void **_)
     RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "axes", "--trials", "1",
                 "--set", "train.epochs=1", "--set", "tune.seeds=1", "--set",
                 "block.steps=0", "--set", "block.frames_per_worker=300",
-                "--set", "sgd.local_state=keep");
+                "--set", "sgd.momentum=0");
     assert_ended(&p, 0);
     assert_said(&p, "  block.frames_per_worker=0 in all trials");
     assert_not_said(&p, "block.frames_total");
+    assert_said(&p, "  block.steps ");
+    assert_not_said(&p, "sgd.local_state");
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "axes2", "--trials", "1",
+                "--set", "train.epochs=1", "--set", "tune.seeds=1", "--set",
+                "sgd.momentum=0", "--set", "sgd.update=adamw");
+    assert_ended(&p, 0);
+    assert_said(&p, "  sgd.local_state ");
+    assert_not_said(&p, "in all trials");
 }
 
 /* With blocks of two steps `reset` is warned of, so that no trial has it. */
