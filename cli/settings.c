@@ -1,6 +1,7 @@
 #include "cli/settings.h"
 
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
@@ -172,6 +173,7 @@ static bm_status read_file(bm_config *config, const char *path)
     char own[4200];
     struct stat info;
 
+    BM_TRY(bm_search_folder_refuse(path));
     snprintf(own, sizeof own, "%s/config.ini", path);
     if (access(own, F_OK) == 0)
         return bm_config_read(config, own);

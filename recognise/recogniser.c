@@ -1,6 +1,7 @@
 #include "recognise/recogniser.h"
 
 #include "core/file/file_kind.h"
+#include "core/file/search_folder.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
@@ -91,6 +92,7 @@ static bm_status no_model(const char *path, const char *const names[2])
 {
     char shards[PATH_MAX];
 
+    BM_TRY(bm_search_folder_refuse(path));
     if ((size_t)snprintf(shards, sizeof shards, "%s/vocab.txt", path) <
             sizeof shards &&
         access(shards, F_OK) == 0)

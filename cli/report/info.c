@@ -4,6 +4,7 @@
 #include "cli/report/runs/describe.h"
 #include "cli/verbs.h"
 #include "core/file/file_kind.h"
+#include "core/file/search_folder.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/inspect/describe.h"
@@ -112,6 +113,7 @@ static bm_status info(const bm_arguments *a)
 
     if (stat(path, &what) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: no such file or directory", path);
+    BM_TRY(bm_search_folder_refuse(path));
     if (bm_argument(a, "csv") != NULL)
         return print_csv(a, &what);
     if (bm_argument(a, "event") != NULL)

@@ -107,24 +107,44 @@ static void log_result(work *w, const bm_tune_result *r)
         more);
 }
 
-/* Fails if the given configuration fails, or several trials in a row: the user
- * must correct it. */
-static bm_status check_failure(work *w, const bm_tune_result *r)
+/* The failure of a trial that has ended with this code: BM_ERR_CONFIG if its
+ * settings or data are at fault, else that of the machine. */
+static bm_status failure_of(int code)
 {
-    if (strcmp(r->state, "failed") != 0) {
-        w->failures = 0;
-        return BM_OK;
-    }
-    w->failures++;
-    if (r->job.trial == 0 || w->failures >= MOST_FAILURES)
-        return BM_FAIL(
-            BM_ERR_CONFIG,
-            "%s: %s; correct it and run the same command with a new --out",
-            r->job.trial == 0 ? "the configuration as it was given "
-                                "cannot be trained"
-                              : "three trials in a row failed",
-            r->reason);
-    return BM_OK;
+    static const bm_status machine[] = {BM_ERR_COMM, BM_ERR_MEMORY,
+                                        BM_ERR_CREATE, BM_ERR_IO};
+
+    for (size_t i = 0; i < sizeof machine / sizeof *machine; i++)
+        if (code == bm_status_exit(machine[i]))
+            return machine[i];
+    return code > 128 ? BM_ERR_COMM : BM_ERR_CONFIG;
+}
+
+/* The failure that ends the search: that of the given configuration, or of the
+ * last of several trials in a row. */
+static bm_status check_failure(work *w, const bm_tune_result *r, int code)
+{
+    bool failed = strcmp(r->state, "failed") == 0;
+
+    w->failures = failed ? w->failures + 1 : 0;
+    return failed && (r->job.trial == 0 || w->failures >= MOST_FAILURES)
+               ? failure_of(code)
+               : BM_OK;
+}
+
+static bm_status report_failure(const bm_tune_result *r, bm_status failure)
+{
+    const char *what = r->job.trial == 0 ? "the configuration as it was given"
+                                         : "three trials in a row";
+
+    if (failure == BM_ERR_CONFIG)
+        return BM_FAIL(failure,
+                       "%s cannot be trained: %s; correct it and run the same "
+                       "command with a new --out",
+                       what, r->reason);
+    return BM_FAIL(
+        failure, "%s failed: %s; once that is mended, the same command goes on",
+        what, r->reason);
 }
 
 static bm_status take_result(work *w, const bm_tune_result *r)
@@ -169,6 +189,7 @@ static bm_status end_job(work *w, size_t id, int code)
     bm_tune_result r;
     char reason[BM_TUNE_REASON];
     bool left = false;
+    bm_status failure = BM_OK;
 
     if (code != 0 && signals > 0)
         return BM_STOPPED; /* whoever stops the search may stop trials, too */
@@ -178,10 +199,14 @@ static bm_status end_job(work *w, size_t id, int code)
         return start_again(w, id, reason);
     w->in_use[id] = w->waits[id] = false;
     BM_TRY(bm_trial_result(w->t, w->running[id], code, &r));
-    BM_TRY(take_result(w, &r));
     log_result(w, &r);
-    BM_TRY(bm_outcome_tsv(w->t));
-    return check_failure(w, &r);
+    failure = check_failure(w, &r, code);
+    /* after a failure of the machine the same command tries the trial again */
+    if (failure == BM_OK || failure == BM_ERR_CONFIG) {
+        BM_TRY(take_result(w, &r));
+        BM_TRY(bm_outcome_tsv(w->t));
+    }
+    return failure == BM_OK ? BM_OK : report_failure(&r, failure);
 }
 
 /* The first free place; n_places: there is none. */

@@ -1,5 +1,7 @@
 #include "cli/tune/space.h"
 
+#include "core/words.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,13 +66,15 @@ static double given_steps(const bm_regime *r)
 }
 
 /* An epoch has at least two blocks. */
-static void add_steps(bm_space *s, const bm_regime *r)
+static void add_steps(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     double given = given_steps(r), least = least_steps(r);
     double most = r->epoch_frames / r->workers / r->batch_frames / 2;
 
-    assign(&s->fixed, "block.frames_per_worker=0");
-    assign(&s->fixed, "block.frames_total=0");
+    if (set->block.frames_per_worker.value[0] > 0)
+        assign(&s->fixed, "block.frames_per_worker=0");
+    if (set->block.frames_total.value[0] > 0)
+        assign(&s->fixed, "block.frames_total=0");
     (void)add(s, "block.steps", fmin(least, given),
               fmax(fmax(most, given), 2 * least), true);
 }
@@ -119,6 +123,12 @@ static void add_workers(bm_space *s, const bm_settings *set, const bm_regime *r)
     add_words(s, "block.workers", 2, words);
 }
 
+/* What a worker could keep from block to block. */
+static bool has_local_state(const bm_sgd_settings *sgd)
+{
+    return sgd->momentum > 0 || bm_sgd_has_squares(sgd);
+}
+
 static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     static const char *const states[] = {"reset", "keep"};
@@ -126,8 +136,9 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
 
     (void)add(s, "train.rate", set->train.rate / 5, set->train.rate * 5, false);
     if (r->blocks && many) {
-        add_steps(s, r);
-        add_words(s, "sgd.local_state", 2, states);
+        add_steps(s, set, r);
+        if (has_local_state(&set->sgd))
+            add_words(s, "sgd.local_state", 2, states);
         add_workers(s, set, r);
     }
     if (r->filtered && !r->renamed && many)
@@ -246,6 +257,47 @@ void bm_space_given(const bm_space *s, double *x)
         x[k] = s->given[k].u;
 }
 
+/* Why trials that differ in a setting cannot be compared; NULL: they can. */
+static const char *why_not(const char *name)
+{
+    static const struct {
+        const char *names; /* "section." stands for all of a section */
+        const char *why;
+    } rows[] = {
+        {"data. model.loss", "trials on other data, or with another loss, "
+                             "have errors of another kind"},
+        {"tune.", "it is a setting of the search, not of a trial"},
+        {"job.seed", "a search would choose the luckiest seed; tune.seeds is "
+                     "how many seeds the finalists are trained with"},
+        {"train.from", "the epochs of that run are not in the budget"},
+        {"train.checkpoint_every train.keep train.checkpoint_copies "
+         "job.metrics",
+         "it is the same in all trials, which keep their last checkpoint "
+         "alone"},
+    };
+    char section[64];
+
+    snprintf(section, sizeof section, "%.*s.", (int)strcspn(name, "."), name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (bm_is_word_of(name, rows[i].names) ||
+            bm_is_word_of(section, rows[i].names))
+            return rows[i].why;
+    return NULL;
+}
+
+static bm_status read_axis(bm_axis *out, const char *text)
+{
+    const char *why = NULL;
+
+    BM_TRY(bm_axis_parse(out, text, bm_train_sections()));
+    why = why_not(out->name);
+    return why == NULL
+               ? BM_OK
+               : BM_FAIL(BM_ERR_CONFIG,
+                         "tune.over: %s cannot be searched: %s; leave it out",
+                         out->name, why);
+}
+
 bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        const bm_regime *regime)
 {
@@ -262,7 +314,7 @@ bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
         n = strcspn(over, " ");
         snprintf(text, sizeof text, "%.*s", (int)n, over);
         over += n;
-        BM_TRY(bm_axis_parse(&a, text, bm_train_sections()));
+        BM_TRY(read_axis(&a, text));
         if (a.n_words == 1 && out->fixed.n < BM_SPACE_FIXED)
             assign(&out->fixed, "%s=%s", a.name, a.words[0]);
         else if (out->n < BM_SEARCH_AXES)

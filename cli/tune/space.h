@@ -11,7 +11,7 @@
  *     gain                zeta / (1 - eta) / N, the steady gain relative to
  *                         that of N workers; gives bmuf.rate
  *     block.workers       all, or a quarter of them in the first epoch
- *     train.rate, sgd.local_state
+ *     train.rate, sgd.local_state (with local momentum)
  *
  * of which a strategy has those that apply to it.
  */

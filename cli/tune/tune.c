@@ -4,6 +4,7 @@
  * are not trained again.
  */
 #include "cli/json_output.h"
+#include "cli/launch/launcher.h"
 #include "cli/progress.h"
 #include "cli/report/regime.h"
 #include "cli/report/scale/network.h"
@@ -296,13 +297,17 @@ static bm_status compare_finalists(bm_tuning *t)
 
 static void describe(const bm_tuning *t)
 {
-    char text[200];
+    char text[200], epochs[40] = "", minutes[40] = "";
 
-    bm_log(BM_NOTE, "%s of %ld epochs in %ld %s; budget %ld epochs, %s",
+    if (t->set.epochs < MOST_EPOCHS)
+        snprintf(epochs, sizeof epochs, "; at most %ld epochs", t->set.epochs);
+    if (t->set.minutes > 0)
+        snprintf(minutes, sizeof minutes, "; at most %g min", t->set.minutes);
+    bm_log(BM_NOTE, "%s of %ld epochs in %ld %s%s%s; %s",
            t->set.trials > 0 ? bm_count_noun(t->set.trials, "trial").text
                              : "trials",
            t->epochs, t->set.rungs, t->set.rungs == 1 ? "rung" : "rungs",
-           t->set.epochs, bm_places_text(t));
+           epochs, minutes, bm_places_text(t));
     if ((long)t->n_places > t->set.ahead)
         bm_log(BM_NOTE,
                "the search has %ld at a time; for all places begin it with "
@@ -313,7 +318,7 @@ static void describe(const bm_tuning *t)
         bm_log(BM_NOTE, "  %-18s %s", t->space.axis[k].name, text);
     }
     for (size_t k = 0; k < t->space.fixed.n; k++)
-        bm_log(BM_NOTE, "  %s", t->space.fixed.row[k].text);
+        bm_log(BM_NOTE, "  %s in all trials", t->space.fixed.row[k].text);
 }
 
 static bm_status open_data(bm_tuning *t)
@@ -333,6 +338,25 @@ static bm_status open_data(bm_tuning *t)
     bm_plan_free(plan);
     BM_TRY(status);
     return warnings_of(t, &t->given, &t->warnings);
+}
+
+/* 0 is how a setting of [tune] says that there is no such budget. */
+static bm_status check_budget_options(const bm_arguments *a)
+{
+    static const char *const names[] = {"epochs", "minutes", "trials"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = bm_argument(a, names[i]);
+        char *end = NULL;
+
+        if (text != NULL && strtod(text, &end) == 0 && end > text &&
+            *end == '\0')
+            return BM_FAIL(BM_ERR_ARG,
+                           "tune: --%s %s: a budget is more than 0; give one, "
+                           "or leave out --%s for the default",
+                           names[i], text, names[i]);
+    }
+    return BM_OK;
 }
 
 /* --over, --epochs, .. are short for settings of [tune]. */
@@ -362,11 +386,27 @@ static bm_status read_settings(bm_tuning *t)
     return bm_config_fill(t->config, "tune", bm_tune_options, &t->set);
 }
 
+/* Its trials are jobs of their own. */
+static bm_status check_launcher(const bm_arguments *a)
+{
+    bm_launcher launcher = BM_LAUNCHER_NONE;
+
+    BM_TRY(bm_launcher_find(a, &launcher));
+    if (launcher != BM_LAUNCHER_NONE)
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "tune starts its trials itself: call it without mpirun "
+            "or srun, and with -n RANKS for trials of several ranks");
+    return BM_OK;
+}
+
 static bm_status prepare(bm_tuning *t)
 {
     const bm_arguments *a = t->arguments;
     bm_network network;
 
+    BM_TRY(check_launcher(a));
+    BM_TRY(check_budget_options(a));
     BM_TRY(read_settings(t));
     BM_TRY(bm_network_read(t->set.network, &network)); /* before it is needed */
     BM_TRY(bm_argument_number(a, "ranks", 1, 1, 1 << 20, &t->ranks));

@@ -40,7 +40,7 @@ static bm_status score_open(bm_scoring *s, const report *r, size_t k,
     if (data[0] == '\0')
         return BM_FAIL(BM_ERR_MISSING, "it has no data.dev; give a data set "
                                        "with --on DIR");
-    return bm_scoring_open(s, r->a->nouns[k], data,
+    return bm_scoring_open(s, r->runs.all[k].directory, data,
                            bm_argument(r->a, "force") != NULL);
 }
 

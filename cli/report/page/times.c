@@ -275,7 +275,7 @@ static void write_workers(FILE *f, const bm_run_set *r)
                  100 * s->phases.seconds[BM_PHASE_wait] /
                      fmax(s->seconds, 1e-9));
         cells[1] = whole_number(bm_figure_start_number(s, "workers"), texts[1]);
-        cells[2] = whole_number(bm_figure_start_number(s, "ranks"), texts[2]);
+        cells[2] = whole_number(s->ranks, texts[2]);
         cells[3] = texts[3];
         cells[4] = texts[4];
         bm_report_table_row(f, cells, COLUMNS);
@@ -286,7 +286,7 @@ static void write_workers(FILE *f, const bm_run_set *r)
 static bool any_ranks(const bm_run_set *r)
 {
     for (size_t k = 0; k < r->n; k++)
-        if (bm_figure_start_number(&r->all[k], "ranks") > 1)
+        if (r->all[k].ranks > 1)
             return true;
     return false;
 }

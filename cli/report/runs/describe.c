@@ -114,7 +114,7 @@ static void print_state(const bm_run_summary *s)
     char of[40], text[WIDE];
     const json_t *start = s->last[BM_RUN_start];
     long long workers = (long long)bm_event_count(start, "workers");
-    long long ranks = (long long)bm_event_count(start, "ranks");
+    long long ranks = (long long)fmax(s->ranks, 0);
 
     printf("%s\n  state      %s; epochs %s, %s", s->directory, s->state,
            epochs(s, of, sizeof of),

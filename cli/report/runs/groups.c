@@ -1,6 +1,8 @@
 #include "cli/report/runs/groups.h"
 
 #include "cli/report/runs/describe.h"
+#include "core/file/search_folder.h"
+#include "core/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,34 +97,56 @@ static bm_status join(bm_run_set *r, size_t run, const char *band)
     return BM_OK;
 }
 
+/* runs [n] <- the directories that are runs, *n_runs of them. Warns of the others;
+ * fails if no one is a run. */
+static bm_status find_runs(size_t n, const char *const *directories,
+                           const char **runs, size_t *n_runs)
+{
+    *n_runs = 0;
+    for (size_t i = 0; i < n; i++)
+        if (bm_is_run(directories[i]))
+            runs[(*n_runs)++] = directories[i];
+    if (*n_runs == 0) {
+        BM_TRY(bm_search_folder_refuse(directories[0]));
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s is not a run: it has no journal.jsonl",
+                       directories[0]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!bm_is_run(directories[i]))
+            bm_log(BM_WARNING,
+                   "%s is left out: it is not a run, as it has no "
+                   "journal.jsonl",
+                   directories[i]);
+    return BM_OK;
+}
+
 bm_status bm_run_set_read(bm_run_set *r, size_t n,
                           const char *const *directories, const char *band)
 {
+    const char **runs = calloc(n, sizeof *runs);
+    size_t n_runs = 0;
     bm_status status = BM_OK;
 
     *r = (bm_run_set){0};
     r->all = calloc(n, sizeof *r->all);
     r->names = calloc(n, sizeof *r->names);
     r->groups = calloc(n, sizeof *r->groups);
-    if (r->all == NULL || r->names == NULL || r->groups == NULL)
+    if (runs == NULL || r->all == NULL || r->names == NULL || r->groups == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu runs", n);
-    for (; r->n < n; r->n++) {
-        const char *directory = directories[r->n];
-
-        if (!bm_is_run(directory))
-            BM_FAIL_DONE(BM_ERR_MISSING,
-                         "%s is not a run: it has no journal.jsonl", directory);
-        BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], directory));
-    }
-    BM_TRY_DONE(bm_differences_read(&r->differences, n, directories));
-    set_names(r, directories);
-    for (size_t i = 0; i < n; i++)
+    BM_TRY_DONE(find_runs(n, directories, runs, &n_runs));
+    for (; r->n < n_runs; r->n++)
+        BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], runs[r->n]));
+    BM_TRY_DONE(bm_differences_read(&r->differences, n_runs, runs));
+    set_names(r, runs);
+    for (size_t i = 0; i < n_runs; i++)
         BM_TRY_DONE(join(r, i, band));
     for (size_t k = 0; k < r->n_groups; k++)
         set_group_name(r, &r->groups[k]);
-    return BM_OK;
 done:
-    bm_run_set_free(r);
+    free((void *)runs);
+    if (status != BM_OK)
+        bm_run_set_free(r);
     return status;
 }
 

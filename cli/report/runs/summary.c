@@ -170,6 +170,7 @@ static void add_event(void *self, const char *kind, json_t *event)
         s->last[BM_RUN_end] = NULL;
     } else if (strcmp(kind, "block") == 0) {
         r->whole = r->whole && add_block(s, event);
+        s->ranks = number_of(s->last[BM_RUN_start], "ranks");
     } else if (strcmp(kind, "eval") == 0) {
         r->whole = r->whole && add_eval(s, event);
     }
@@ -292,7 +293,7 @@ bm_status bm_run_summary_read(bm_run_summary *s, const char *directory)
     reading r = {s, true};
     bm_status status = BM_OK;
 
-    *s = (bm_run_summary){.test_ler = NAN};
+    *s = (bm_run_summary){.test_ler = NAN, .ranks = NAN};
     snprintf(s->directory, sizeof s->directory, "%s", directory);
     status = bm_journal_events(directory, add_event, &r);
     if (status == BM_OK && (!r.whole || !add_up(s)))
@@ -302,6 +303,8 @@ bm_status bm_run_summary_read(bm_run_summary *s, const char *directory)
         bm_run_summary_free(s);
         return status;
     }
+    if (isnan(s->ranks))
+        s->ranks = number_of(s->last[BM_RUN_start], "ranks");
     find_best(s);
     find_state(s);
     s->epochs_wanted = epochs_wanted(directory, s->last[BM_RUN_start]);

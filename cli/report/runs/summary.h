@@ -55,7 +55,9 @@ typedef struct bm_run_summary {
     size_t epochs_done, epochs_wanted; /* wanted 0: not known */
     size_t blocks;                     /* done */
     double frames, seconds;            /* of these blocks */
-    size_t best;                       /* index of the epoch; n_epochs: none */
+    double ranks; /* of the last job that did a block, or else of the last one;
+                     NAN: not known */
+    size_t best;  /* index of the epoch; n_epochs: none */
     double best_ler, last_ler, test_ler;
     bm_phases phases;
     double bytes;       /* that the busiest rank of each block exchanged */

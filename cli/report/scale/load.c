@@ -2,6 +2,8 @@
 
 #include "cli/report/journal_events.h"
 #include "cli/report/regime.h"
+#include "comm/comm.h"
+#include "core/file/search_folder.h"
 #include "models/net.h"
 #include "recognise/recogniser.h"
 
@@ -11,28 +13,46 @@
 
 #define QUANTISE_RATE 5e9 /* of a GPU; about ten times that of a CPU */
 
-/* Sums over the blocks of a journal. */
+/* Sums over the blocks of a journal. Its attempts may differ in their ranks. */
 typedef struct tally {
-    double blocks, batches, frames, compute, backward, stall;
+    double blocks, frames, compute, backward, stall;
+    double batches;      /* of rank 0 */
+    double steps;        /* of a worker */
     double sum, squares; /* of the time of a mini-batch, per block */
+    int ranks[2];        /* fewest and most of an attempt with such blocks */
     bool first;          /* the next block is the first of an attempt */
     json_t *start;       /* the last start event */
 } tally;
 
+static bool is_complete(const json_t *start)
+{
+    double ranks = bm_event_number(start, "ranks");
+    double workers = bm_event_number(start, "workers");
+
+    return json_is_string(json_object_get(start, "net")) &&
+           json_is_string(json_object_get(start, "strategy")) && workers >= 1 &&
+           workers <= 1e6 && ranks >= 1 && ranks <= workers;
+}
+
+/* The times are those of rank 0, the mini-batches and frames of all workers. */
 static void add_block(tally *t, const json_t *event)
 {
+    int workers = (int)bm_event_number(t->start, "workers");
+    int ranks = (int)bm_event_number(t->start, "ranks");
+    double share = (double)bm_first_worker(workers, ranks, 1) / workers;
     double compute = bm_event_number(event, "compute_s");
-    double batches =
-        bm_event_number(event, "batches") / bm_event_number(t->start, "ranks");
+    double batches = bm_event_number(event, "batches") * share;
 
     if (t->first || !(batches > 0)) { /* warming up, or an older version */
         t->first = false;
         return;
     }
+    t->ranks[0] = t->blocks == 0 || ranks < t->ranks[0] ? ranks : t->ranks[0];
+    t->ranks[1] = ranks > t->ranks[1] ? ranks : t->ranks[1];
     t->blocks++;
     t->batches += batches;
-    t->frames +=
-        bm_event_number(event, "frames") / bm_event_number(t->start, "ranks");
+    t->steps += bm_event_number(event, "batches") / workers;
+    t->frames += bm_event_number(event, "frames") * share;
     t->compute += compute;
     t->backward += bm_event_number(event, "backward_s");
     t->stall += bm_event_number(event, "stall_s");
@@ -48,7 +68,7 @@ static void add_event(void *self, const char *kind, json_t *event)
         json_decref(t->start);
         t->start = json_incref(event);
         t->first = true;
-    } else if (strcmp(kind, "block") == 0 && t->start != NULL) {
+    } else if (strcmp(kind, "block") == 0 && is_complete(t->start)) {
         add_block(t, event);
     }
 }
@@ -84,12 +104,8 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
     const char *net = json_string_value(json_object_get(t->start, "net"));
     const char *strategy =
         json_string_value(json_object_get(t->start, "strategy"));
-    double ranks = bm_event_number(t->start, "ranks");
-    double workers = bm_event_number(t->start, "workers");
-    double steps = t->batches * ranks / workers / fmax(t->blocks, 1);
 
-    if (net == NULL || strategy == NULL || !(workers > 0 && workers <= 1e6) ||
-        !(ranks > 0 && ranks <= workers))
+    if (!is_complete(t->start))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: the journal has no complete start event",
                        directory);
@@ -104,12 +120,12 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
                      .step_s = t->compute / t->batches,
                      .backward_s = t->backward / t->batches,
                      .variation = variation(t),
-                     .block_steps = steps,
+                     .block_steps = t->steps / t->blocks,
                      .read_s = t->stall > 0.01 * t->compute
                                    ? (t->compute + t->stall) / t->batches
                                    : 0};
-    *of = (bm_load_source){.workers = (int)workers,
-                           .ranks = (int)ranks,
+    *of = (bm_load_source){.workers = (int)bm_event_number(t->start, "workers"),
+                           .ranks = {t->ranks[0], t->ranks[1]},
                            .blocks = t->blocks,
                            .frames = t->frames / t->batches,
                            .step_s = out->step_s};
@@ -120,8 +136,10 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
 bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 {
     tally t = {0};
-    bm_status status = bm_journal_events(directory, add_event, &t);
+    bm_status status = BM_OK;
 
+    BM_TRY(bm_search_folder_refuse(directory));
+    status = bm_journal_events(directory, add_event, &t);
     if (status == BM_ERR_MISSING || status == BM_ERR_IO)
         return BM_FAIL(status,
                        "%s is not a run: %s; for a configuration, give "

@@ -11,10 +11,11 @@
 
 /* Where the load comes from, for the head of the table. */
 typedef struct bm_load_source {
-    int workers, ranks; /* of the run; ranks is 0 for a configuration */
-    double blocks;      /* number of blocks measured */
-    double frames;      /* of a mini-batch */
-    double step_s;      /* of a worker's mini-batch */
+    int workers;
+    int ranks[2];  /* fewest and most, of the blocks measured */
+    double blocks; /* number of blocks measured; 0: a configuration */
+    double frames; /* of a mini-batch */
+    double step_s; /* of a worker's mini-batch */
     char strategy[32];
 } bm_load_source;
 

@@ -115,6 +115,15 @@ static void print_topology(const forecast *f)
     printf(" for %s\n", bm_count_noun(n, "worker").text);
 }
 
+/* " (5 blocks on 2 ranks)", " (5 blocks on 1 to 2 ranks)" */
+static void print_source(const bm_load_source *of)
+{
+    printf(" (%s on ", bm_count_noun((long long)of->blocks, "block").text);
+    if (of->ranks[0] < of->ranks[1])
+        printf("%d to ", of->ranks[0]);
+    printf("%s)", bm_count_noun(of->ranks[1], "rank").text);
+}
+
 static void print_head(const forecast *f)
 {
     const bm_load *l = &f->load;
@@ -123,9 +132,7 @@ static void print_head(const forecast *f)
     printf("step of a worker  %.4g ms for %.0f frames = %.0f frames/s",
            1e3 * l->step_s, f->of.frames, f->of.frames / l->step_s);
     if (f->of.blocks > 0)
-        printf(" (%s on %s)",
-               bm_count_noun((long long)f->of.blocks, "block").text,
-               bm_count_noun(f->of.ranks, "rank").text);
+        print_source(&f->of);
     printf("\nvariation         %.1f %% of a step\n"
            "exchanged         %.1f MB, every %.1f steps with bmuf\n",
            100 * l->variation, 1e-6 * bytes_of(f), l->block_steps);
@@ -361,6 +368,11 @@ static bm_status read_network(const bm_arguments *a, const char *network,
                               f->host == 1 && topology != NULL ? f->size[0]
                                                                : f->host,
                               1, 1 << 20, &workers));
+    if (inside != NULL && workers == 1)
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "scale: --inside needs --host-workers P, of 2 or more, or "
+            "--topology: else every worker has a host of its own");
     if (inside != NULL)
         return bm_network_inside(out, inside, (int)workers);
     if (bm_argument(a, "host-workers") != NULL && f->host == 1)

@@ -548,6 +548,22 @@ static void test_workers_are_compared_by_the_lists_of_the_journal(void **_)
     assert_true(near((bottom - first) / (bottom - second), 0.75, 2e-3));
 }
 
+/* As a * of the shell may name it. The examples are those of the runs. */
+static void test_what_is_no_run_is_left_out(void **_)
+{
+    char *page = NULL;
+    outcome o;
+
+    (void)_;
+    o = BMUF("report", "tiny.ini", "a", "b", "--out", "mixed.html");
+    assert_code(o, 0);
+    assert_says(o.err, "tiny.ini is left out: it is not a run");
+    page = slurp(in_folder("mixed.html"), &(size_t){0});
+    assert_says(page, "Report of 2 runs");
+    assert_null(strstr(page, "was not scored"));
+    free(page);
+}
+
 static void test_report_says_what_is_wrong(void **_)
 {
     (void)_;
@@ -555,6 +571,8 @@ static void test_report_says_what_is_wrong(void **_)
     assert_fails(BMUF("report", "a", "--band", "job.sed", "--out", "x.html"),
                  64, "--band job.sed is not a setting");
     assert_fails(BMUF("report", "tiny.ini", "--out", "x.html"), 66,
+                 "tiny.ini is not a run: it has no journal.jsonl");
+    assert_fails(BMUF("report", "tiny.ini", "train", "--out", "x.html"), 66,
                  "tiny.ini is not a run: it has no journal.jsonl");
     assert_fails(BMUF("report", "a", "--out", "no/x.html"), 73, "no/x.html");
     assert_int_equal(access(in_folder("x.html"), F_OK), -1);
@@ -602,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_the_effective_gain_is_that_of_the_norms),
         cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),
+        cmocka_unit_test(test_what_is_no_run_is_left_out),
         cmocka_unit_test(test_report_says_what_is_wrong),
     };
 

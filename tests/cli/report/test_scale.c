@@ -77,6 +77,36 @@ static void test_the_variation_is_that_of_a_step_of_rank_0(void **_)
     assert_says(o.out, "every 10.0 steps");
 }
 
+/* The same blocks after a job on one rank that had nothing to train, and on three
+ * ranks, of which rank 0 has one of four workers: a step of 0.1 s still. */
+#define START(ranks)                                                           \
+    "{\"event\":\"start\",\"workers\":4,\"ranks\":" ranks                      \
+    ",\"strategy\":\"bmuf\",\"net\":\"linear\",\"weights\":9}\n"
+static void test_each_block_counts_with_the_ranks_of_its_job(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("journal.jsonl",
+               START("2") PART("9") PART("2") PART("2") START("1"));
+    o = BMUF("scale", ".");
+    assert_code(o, 0);
+    assert_says(o.out, "step of a worker  100 ms for 100 frames");
+    assert_says(o.out, "(2 blocks on 2 ranks)");
+    assert_says(o.out, "every 10.0 steps");
+    o = BMUF("info", ".");
+    assert_code(o, 0);
+    assert_says(o.out, "4 workers on 2 ranks");
+
+    write_text("journal.jsonl", START("3") PART("9") PART("1") PART("1")
+                                    START("2") PART("9") PART("2"));
+    o = BMUF("scale", ".");
+    assert_code(o, 0);
+    assert_says(o.out, "step of a worker  100 ms for 100 frames");
+    assert_says(o.out, "(3 blocks on 2 to 3 ranks)");
+    assert_says(o.out, "every 10.0 steps");
+}
+
 /* 65536 times 65536 is no int: the dots stop at the last number. */
 static void test_large_numbers_of_workers_are_forecast(void **_)
 {
@@ -185,6 +215,9 @@ static void test_invalid_arguments_are_reported(void **_)
     o = BMUF("scale", ".", "--host-workers", "4");
     assert_code(o, 64);
     assert_says(o.err, "--host-workers needs --inside");
+    o = BMUF("scale", ".", "--inside", "nvlink");
+    assert_code(o, 64);
+    assert_says(o.err, "--inside needs --host-workers P");
     o = BMUF("scale", ".", "--sum", "abacus");
     assert_code(o, 64);
     o = BMUF("scale", ".", "--topology", "4x");
@@ -210,6 +243,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
         cmocka_unit_test(test_the_variation_is_that_of_a_step_of_rank_0),
+        cmocka_unit_test(test_each_block_counts_with_the_ranks_of_its_job),
         cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
         cmocka_unit_test(test_chart_has_two_lines_per_method_and_the_ideal),
         cmocka_unit_test(test_sums_are_compared_on_two_levels),

@@ -128,7 +128,9 @@ static double value(const bm_assignments *a, const char *name)
 static void test_block_momentum_follows_from_block_and_time_constant(void **_)
 {
     bm_regime regime = sixteen();
-    bm_settings set = {.train = {.rate = 0.02}};
+    bm_settings set = {.train = {.rate = 0.02},
+                       .sgd = {.momentum = 0.9},
+                       .block = {.frames_total = {.n = 1, .value = {160000}}}};
     bm_space s;
     double x[BM_SEARCH_AXES], eta = 0;
     bm_assignments a;
@@ -139,6 +141,7 @@ static void test_block_momentum_follows_from_block_and_time_constant(void **_)
     bm_space_assign(&s, x, &a);
     assert_true(has(&a, "block.steps=20"));
     assert_true(has(&a, "block.frames_total=0"));
+    assert_false(has(&a, "block.frames_per_worker=0")); /* as it is */
     assert_true(has(&a, "bmuf.momentum=0.9375"));
     assert_true(has(&a, "bmuf.rate=1"));
     assert_true(has(&a, "train.rate=0.02"));
@@ -229,7 +232,7 @@ static void test_a_given_time_constant_gives_way_to_its_axis(void **_)
 static void test_a_strategy_has_the_axes_that_count(void **_)
 {
     bm_regime regime = sixteen();
-    bm_settings set = {.train = {.rate = 0.02}};
+    bm_settings set = {.train = {.rate = 0.02}, .sgd = {.momentum = 0.9}};
     bm_space s;
 
     (void)_;
@@ -248,6 +251,12 @@ static void test_a_strategy_has_the_axes_that_count(void **_)
     assert_int_equal(s.n, 3);
     set.block.overlap = false;
     regime.workers = 3;
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 3);
+    set.sgd.momentum = 0; /* no state that could be kept */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 2);
+    set.sgd.update = "rmsprop"; /* its mean squares */
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 3);
     regime.blocks = false; /* gradients at every step */

@@ -151,6 +151,21 @@ static void test_trials_do_not_depend_on_how_many_run(void **_)
     assert_says(o.out, "t004");
 }
 
+/* Its config.ini and its record are not those of a run. */
+static void test_a_search_is_not_taken_for_a_run(void **_)
+{
+    static const char lists[] = "bmuf info one/trials",
+                      trains[] = "bmuf train one/best.ini --out RUN";
+
+    (void)_;
+    assert_fails(BMUF("train", "one"), 64, lists, trains);
+    assert_int_not_equal(access(in_folder("run"), F_OK), 0);
+    assert_fails(BMUF("info", "one"), 64, lists, trains);
+    assert_fails(BMUF("eval", "one", "dev"), 64, lists, trains);
+    assert_fails(BMUF("report", "one"), 64, lists, trains);
+    assert_fails(BMUF("scale", "one"), 64, lists, trains);
+}
+
 static void test_a_killed_search_goes_on(void **_)
 {
     static const char *const words[] = {"tune",   "tune.ini", "--out",
@@ -215,6 +230,30 @@ static void test_trials_of_another_version_are_refused(void **_)
     assert_said(&p, "train.rate: was 0.9, now");
 }
 
+/* Sizes that the searched one replaces are named where they were given, and a list
+ * of states only where there is local momentum. */
+static void test_axes_are_those_that_have_an_effect(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "axes", "--trials", "1",
+                "--set", "train.epochs=1", "--set", "tune.seeds=1", "--set",
+                "block.steps=0", "--set", "block.frames_per_worker=300",
+                "--set", "sgd.momentum=0");
+    assert_ended(&p, 0);
+    assert_said(&p, "  block.frames_per_worker=0 in all trials");
+    assert_not_said(&p, "block.frames_total");
+    assert_said(&p, "  block.steps ");
+    assert_not_said(&p, "sgd.local_state");
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "axes2", "--trials", "1",
+                "--set", "train.epochs=1", "--set", "tune.seeds=1", "--set",
+                "sgd.momentum=0", "--set", "sgd.update=adamw");
+    assert_ended(&p, 0);
+    assert_said(&p, "  sgd.local_state ");
+    assert_not_said(&p, "in all trials");
+}
+
 /* With blocks of two steps `reset` is warned of, so that no trial has it. */
 static void test_values_that_are_not_tried_are_named(void **_)
 {
@@ -234,6 +273,16 @@ static void test_values_that_are_not_tried_are_named(void **_)
 
 static void test_invalid_searches_are_refused(void **_)
 {
+    static const char *const incomparable[][2] = {
+        {"data.dev=dev,train", "on other data"},
+        {"data.train=train", "on other data"},
+        {"job.seed=1,2,3", "the luckiest seed"},
+        {"tune.seeds=1..3", "a setting of the search"},
+        {"train.from=a,b", "not in the budget"},
+        {"train.keep=1,2", "the same in all trials"},
+    };
+    static const char *const budgets[] = {"--epochs", "--minutes", "--trials"};
+
     (void)_;
     assert_fails(BMUF("tune", "tune.ini"), 64, "tune needs --out");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "train.rate"),
@@ -248,6 +297,17 @@ static void test_invalid_searches_are_refused(void **_)
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over",
                       "job.workers=0", "--over", "train.rate=0.01..0.1"),
                  78, "tune.over: job.workers=0: ");
+    FOR_EACH (i, incomparable)
+        assert_fails(
+            BMUF("tune", "tune.ini", "--out", "x", "--over", incomparable[i][0],
+                 "--over", "train.rate=0.01..0.1"),
+            78, "tune.over: ", " cannot be searched: ", incomparable[i][1]);
+    FOR_EACH (i, budgets)
+        assert_fails(BMUF("tune", "tune.ini", "--out", "x", budgets[i], "0.0"),
+                     64, budgets[i], "a budget is more than 0");
+    assert_fails(BMUF_ON(2, "tune", "tune.ini", "--out", "x"), 64,
+                 "tune starts its trials itself: call it without mpirun");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set", "data.dev="),
                  78, "data.dev");
     assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
@@ -264,13 +324,14 @@ static void test_a_gpu_has_one_trial(void **_)
     (void)_;
     assert_fails(
         BMUF("tune", "tune.ini", "--out", "gpus", "--set", "job.device=cuda"),
-        78, " 3 at a time", "cannot be trained");
+        69, " 3 at a time", "the configuration as it was given failed: ",
+        "once that is mended, the same command goes on");
     assert_fails(BMUF("tune", "tune.ini", "--out", "pairs", "--set",
                       "job.device=cuda", "-n", "2"),
-                 78, " 1 at a time");
+                 69, " 1 at a time");
     assert_fails(BMUF("tune", "tune.ini", "--out", "crowd", "--set",
                       "job.device=cuda", "--jobs", "5"),
-                 78, " 5 at a time");
+                 69, " 5 at a time");
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--hosts", "a",
                       "--hostfile", "b"),
                  64, "--hosts and --hostfile both name hosts");
@@ -399,6 +460,60 @@ static void test_a_configuration_that_fails_ends_the_search(void **_)
     TUNE(&p, "broken", "--set", "model.net=stack:900 linear");
     assert_ended(&p, 78);
     assert_said(&p, "the configuration as it was given cannot be trained");
+}
+
+/* A limit on the size of files takes the place of a full disk: the journals are
+ * smaller, the first checkpoint is larger. */
+static void test_a_full_disk_does_not_blame_the_configuration(void **_)
+{
+    static const char *const words[] = {"tune",     "tune.ini", "--out",
+                                        "full",     "--jobs",   "1",
+                                        "--trials", "5",        NULL};
+    program p;
+    outcome o = command_run(&(command){.words = words, .file_bytes = 8000});
+
+    (void)_;
+    assert_code(o, 74);
+    assert_says(o.err, "the configuration as it was given failed: ");
+    assert_says(o.err, "the same command goes on");
+    assert_null(strstr(o.err, "new --out"));
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    assert_same_search("one", "full");
+}
+
+static void test_a_killed_first_trial_is_tried_again(void **_)
+{
+    static const char *const words[] = {"tune",     "tune.ini",
+                                        "--out",    "shot",
+                                        "--trials", "2",
+                                        "--jobs",   "1",
+                                        "--set",    "train.epochs=30",
+                                        "--set",    "tune.seeds=1",
+                                        "--over",   "train.rate=0.005..0.02",
+                                        NULL};
+    char *journal = NULL;
+    pid_t members[FAMILY];
+    program p;
+
+    (void)_;
+    program_start(&p, words);
+    assert_true(event_comes(&p, "shot/trials/t000", "start", 1));
+    for (size_t n = family(&p, members); n > 0; n--)
+        kill(members[n - 1], SIGKILL);
+    program_wait(&p);
+    assert_ended(&p, 69);
+    assert_said(&p,
+                "the configuration as it was given failed: killed by signal "
+                "9");
+    assert_not_said(&p, "new --out");
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    journal = read_whole("shot/record", "journal.jsonl");
+    assert_int_equal(count_of(journal, "\"failed\""), 0);
+    free(journal);
 }
 
 /* The fields of the row of trials.tsv with this name. */
@@ -574,6 +689,7 @@ static void test_a_budget_that_is_too_small(void **_)
                 "--set", "train.epochs=1", "--set", "tune.seeds=1");
     assert_ended(&p, 0);
     assert_int_equal(access(in_folder("short/trials.tsv"), F_OK), 0);
+    assert_said(&p, "2 rungs; at most 0.0001 min; ");
 }
 
 /* Epochs of all runs of a search, each with an evaluation. */
@@ -701,9 +817,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_stopped_after_an_epoch_goes_on),
         cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
+        cmocka_unit_test(test_a_search_is_not_taken_for_a_run),
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),
+        cmocka_unit_test(test_axes_are_those_that_have_an_effect),
         cmocka_unit_test(test_values_that_are_not_tried_are_named),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
@@ -721,6 +839,8 @@ int main(void)
         cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
         cmocka_unit_test(test_a_run_that_converged_early_counts_to_its_end),
         cmocka_unit_test(test_a_configuration_that_fails_ends_the_search),
+        cmocka_unit_test(test_a_full_disk_does_not_blame_the_configuration),
+        cmocka_unit_test(test_a_killed_first_trial_is_tried_again),
     };
 
     return cmocka_run_group_tests_name("tune", tests, set_up, digits_tear_down);

@@ -1,0 +1,14 @@
+/*
+ * search_folder.h - tells the folder of a search, which bmuf tune leaves, where
+ * it was given in place of a run.
+ */
+#ifndef BM_CORE_FILE_SEARCH_FOLDER_H
+#define BM_CORE_FILE_SEARCH_FOLDER_H
+
+#include "core/status.h"
+
+/* Fails with BM_ERR_ARG, and what to give in place of the folder, if it is that of
+ * a search. */
+BM_CHECKED bm_status bm_search_folder_refuse(const char *folder);
+
+#endif
