@@ -506,9 +506,13 @@ static void test_a_dry_run_needs_a_folder_to_write_to(void **_)
     (void)_;
     assert_int_equal(mkdir(in_folder("read_only"), 0500), 0);
     for (size_t i = 0; i < (geteuid() == 0 ? 2U : 4U); i++) {
-        assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", folders[i]),
-                    73);
-        assert_code(BMUF("train", "tiny.ini", "--out", folders[i]), 73);
+        outcome o = BMUF("train", "tiny.ini", "--dry-run", "--out", folders[i]);
+
+        assert_code(o, 73);
+        assert_says(o.err, "the run cannot be written: ");
+        assert_says(o.err, "; give another --out");
+        assert_fails(BMUF("train", "tiny.ini", "--out", folders[i]), 73,
+                     folders[i], "; give another --out");
     }
     assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", "a/b/c"), 0);
     assert_int_not_equal(access(in_folder("a"), F_OK), 0);
