@@ -304,6 +304,10 @@ static void test_names_of_other_programs_are_known(void **_)
                  "unknown option -np; give -n N");
     assert_fails(BMUF("train", "tiny.ini", "--lr", "0.1"), 64,
                  "did you mean --set train.rate=VALUE");
+    assert_fails(BMUF("train", "tiny.ini", "--nproc", "4"), 64,
+                 "unknown option --nproc; give -n N");
+    assert_fails(BMUF("train", "tiny.ini", "--schedule.patience=4"), 64,
+                 "did you mean --set schedule.patience=VALUE");
     assert_fails(BMUF("train", "tiny.ini", "--train.epochs=3"), 64,
                  "did you mean --set train.epochs=VALUE");
     assert_fails(BMUF("train", "--config", "tiny.ini"), 64,

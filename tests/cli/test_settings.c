@@ -140,6 +140,44 @@ static void test_choices_of_other_programs_are_answered_with_ours(void **_)
     }
 }
 
+/* Under any section, in a file and on the command line. */
+static void test_names_of_other_programs_are_answered_with_ours(void **_)
+{
+    static const char *const cases[][2] = {
+        {"train.lr", "train.rate"},
+        {"sgd.lr", "train.rate"},
+        {"bmuf.learning_rate", "train.rate"},
+        {"sgd.optimizer", "sgd.update"},
+        {"batch.batch_size", "batch.sequences"},
+        {"job.world_size", "job.workers"},
+        {"job.nproc", "job.workers"},
+        {"data.cv", "data.dev"},
+        {"data.val", "data.dev"},
+        {"data.valid", "data.dev"},
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        char set[100], words[100];
+        int section = (int)strcspn(cases[i][0], ".");
+
+        snprintf(set, sizeof set, "%s=1", cases[i][0]);
+        snprintf(words, sizeof words, "%s is unknown; there is %s\n",
+                 cases[i][0], cases[i][1]);
+        assert_fails(BMUF("explain", "tiny.ini", "--set", set), 78, words);
+        snprintf(set, sizeof set, "[%.*s]\n%s = 1\n", section, cases[i][0],
+                 cases[i][0] + section + 1);
+        write_text("theirs.ini", set);
+        assert_says(BMUF("explain", "theirs.ini").err, words);
+        snprintf(words, sizeof words, "did you mean %s?", cases[i][1]);
+        assert_fails(BMUF("options", cases[i][0]), 64, words);
+    }
+    assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--set",
+                      "features.num_mel_bins=40"),
+                 78,
+                 "features.num_mel_bins is unknown; there is features.mels");
+}
+
 static void test_conflicting_settings_are_rejected(void **_)
 {
     (void)_;
@@ -682,6 +720,7 @@ int main(void)
         cmocka_unit_test(
             test_invalid_settings_of_the_command_line_are_reported),
         cmocka_unit_test(test_choices_of_other_programs_are_answered_with_ours),
+        cmocka_unit_test(test_names_of_other_programs_are_answered_with_ours),
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
