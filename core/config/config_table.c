@@ -285,8 +285,9 @@ static void check_option(bm_faults *f, const bm_config *config,
     value v = {0};
 
     if (text == NULL)
-        bm_fault_add(f, NULL, "%s.%s is not set; add [%s] %s = %s (%s)",
-                     section, o->key, section, o->key,
+        bm_fault_add(f, config != NULL ? config->path : NULL,
+                     "%s.%s is not set; add [%s] %s = %s (%s)", section, o->key,
+                     section, o->key,
                      o->type == BM_TEXT && o->unit != NULL ? o->unit : "VALUE",
                      o->help);
     else if (!bm_is_utf8(text))

@@ -178,6 +178,14 @@ static void test_names_of_other_programs_are_answered_with_ours(void **_)
                  "features.num_mel_bins is unknown; there is features.mels");
 }
 
+static void test_missing_settings_name_the_file(void **_)
+{
+    (void)_;
+    write_text("empty.ini", "");
+    assert_fails(BMUF("train", "empty.ini"), 78,
+                 "empty.ini: data.train is not set; add [data] train");
+}
+
 static void test_conflicting_settings_are_rejected(void **_)
 {
     (void)_;
@@ -721,6 +729,7 @@ int main(void)
             test_invalid_settings_of_the_command_line_are_reported),
         cmocka_unit_test(test_choices_of_other_programs_are_answered_with_ours),
         cmocka_unit_test(test_names_of_other_programs_are_answered_with_ours),
+        cmocka_unit_test(test_missing_settings_name_the_file),
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
