@@ -21,15 +21,36 @@ static void restore(bm_training *t, const bm_checkpoint *c)
     t->ended = c->numbers[BM_NUMBER_ENDED] != 0;
 }
 
+/* On rank 0: the data have other contents than those of the checkpoint. */
+static bm_status refuse_data(const bm_training *t, const char *path)
+{
+    const char *now = t->set->data.train, *then = NULL;
+    bm_config *config = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&config));
+    BM_TRY_DONE(bm_config_read(config, t->run->config_path));
+    then = bm_config_text(config, "data", "train");
+    if (then != NULL && strcmp(then, now) != 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "data.train = %s has other data than %s, with which the "
+                     "run was begun; give another --out to train on them",
+                     now, then);
+    BM_FAIL_DONE(BM_ERR_CONFIG,
+                 "%s: the training data in %s have changed since; give another "
+                 "--out to train on them",
+                 path, now);
+done:
+    bm_config_free(config);
+    return status;
+}
+
 static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
                                 const char *path)
 {
-    if (c->manifest == t->train->hash)
+    if (c->manifest == t->train->hash || !bm_training_first(t))
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG,
-                   "%s: the training data in %s have changed since; give "
-                   "another --out to train on them",
-                   path, t->set->data.train);
+    return refuse_data(t, path);
 }
 
 /* Warns if data.dev was another set when the checkpoint was written. */

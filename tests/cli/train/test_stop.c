@@ -431,6 +431,13 @@ static void test_changed_data_are_rejected(void **state)
     }
     train(&p, "done", 1, "data.train=train");
     assert_ended(&p, 0); /* as data had them */
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks, "data.train=data");
+        assert_ended(&p, 78);
+        assert_said(&p, "data.train = data has other data than train, with "
+                        "which the run was begun; give another --out");
+        assert_not_said(&p, "have changed since");
+    }
 }
 
 /* Another disk, or another spelling of a path. */
