@@ -239,15 +239,21 @@ void bm_report_failure(const bm_training *t, bm_status status)
     write_end(t, bm_status_text(status), NULL, bm_last_message());
 }
 
-void bm_report_stop(const bm_training *t)
+void bm_report_stop(const bm_training *t, bool enough)
 {
     char sum[BM_WEIGHTS_DIGEST];
 
     bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
-    bm_log(BM_NOTE,
-           "stopped after block %lld; run the same command again to resume",
-           (long long)t->blocks);
+    if (enough)
+        bm_log(BM_NOTE,
+               "stopped after epoch %lld (--until %ld); the same command "
+               "without --until goes on",
+               (long long)t->epochs, t->until);
+    else
+        bm_log(BM_NOTE,
+               "stopped after block %lld; run the same command again to resume",
+               (long long)t->blocks);
 }
 
 /* Writes what to say of a run that learned little to `out`, "" if it learned or

@@ -374,6 +374,33 @@ static void test_more_epochs_continue_a_finished_run(void **state)
     assert_not_said(&p, "learning rate jumps");
 }
 
+/* The same command would stop at once, for ever. */
+static void test_a_run_until_an_epoch_names_the_option(void **state)
+{
+    static const char *const until[] = {"2", "2", "1"};
+    program p;
+
+    (void)state;
+    remove_run("part");
+    FOR_EACH (i, until) {
+        char settings[120];
+
+        snprintf(settings, sizeof settings, "train.epochs=3; --until %s",
+                 until[i]);
+        train(&p, "part", 1, settings);
+        assert_ended(&p, 0);
+        snprintf(settings, sizeof settings,
+                 "stopped after epoch 2 (--until %s); the same command without "
+                 "--until goes on",
+                 until[i]);
+        assert_said(&p, settings);
+        assert_not_said(&p, "run the same command again");
+    }
+    train(&p, "part", 1, "train.epochs=3");
+    assert_ended(&p, 0);
+    assert_int_equal(events("part", "block"), 3 * 4);
+}
+
 static void test_changed_settings_are_rejected_by_name(void **state)
 {
     size_t size[2];
@@ -555,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_a_finished_run_is_not_changed),
         cmocka_unit_test(test_more_epochs_continue_a_finished_run),
+        cmocka_unit_test(test_a_run_until_an_epoch_names_the_option),
         cmocka_unit_test(test_changed_settings_are_rejected_by_name),
         cmocka_unit_test(test_equal_settings_may_be_written_differently),
         cmocka_unit_test(test_changed_data_are_rejected),
