@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* With a fraction. */
 static double epochs_done(const bm_training *t)
@@ -273,6 +274,21 @@ static void judge(const bm_training *t, char *out, size_t room)
                  100 * error, dev ? "dev" : "the training data");
 }
 
+/* The command that evaluates the run, as a shell takes it. */
+static void print_evaluation(bm_training *t)
+{
+    const char *test = t->set->data.test;
+    char eval[] = "eval", program[] = "bmuf", placeholder[] = "DATA";
+    char *data = test[0] != '\0' ? strdup(test) : NULL;
+    char *words[] = {program, eval, t->run->directory,
+                     data != NULL ? data : placeholder, NULL};
+    char *line = bm_mpirun_command_text(words);
+
+    printf("evaluate  %s\n", line != NULL ? line : "bmuf eval");
+    free(line);
+    free(data);
+}
+
 void bm_report_end(bm_training *t, const bm_evaluation *test)
 {
     char sum[BM_WEIGHTS_DIGEST], verdict[256];
@@ -299,8 +315,8 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
     if (t->best.epoch > 0)
         printf("best      %s (%s LER %.2f %%, epoch %lld)\n", t->run->best_path,
                t->best.data, 100 * t->best.ler, (long long)t->best.epoch);
-    printf("digest    %s\nevaluate  bmuf eval %s %s\n", sum, t->run->directory,
-           t->set->data.test[0] != '\0' ? t->set->data.test : "DATA");
+    printf("digest    %s\n", sum);
+    print_evaluation(t);
     if (verdict[0] != '\0')
         printf("%s\n", verdict);
 }
