@@ -117,7 +117,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_restarts_open(&r, plan->run, plan->max_restarts));
-    bm_limits_warn(ranks_here(allocation));
+    BM_TRY(bm_limits_check(ranks_here(allocation)));
     while (again) {
         BM_TRY_DONE(bm_restarts_begin(&r));
         BM_TRY_DONE(attempt(a, now, &r, &limits, &o));

@@ -136,6 +136,15 @@ static void test_a_job_warns_of_too_few_files(void **_)
     assert_null(strstr(o.err, "mpirun needs"));
 }
 
+/* At once: mpirun would wait for its ranks. */
+static void test_a_job_with_far_too_few_files_is_refused(void **_)
+{
+    (void)_;
+    assert_fails(shell("ulimit -n 30; exec \"$0\" doctor -n 2"), 69,
+                 "open files: limited to 30, but mpirun needs 36 or more for 2 "
+                 "ranks; ulimit -n 4096");
+}
+
 static const char two_workers[] = "[data]\ntrain = .\n[model]\nnet = linear\n"
                                   "[job]\nworkers = 2\n";
 
@@ -481,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_no_file_of_the_check_is_left),
         cmocka_unit_test(test_faults_of_a_machine_are_found),
         cmocka_unit_test(test_a_job_warns_of_too_few_files),
+        cmocka_unit_test(test_a_job_with_far_too_few_files_is_refused),
         cmocka_unit_test(test_more_ranks_than_workers_are_found),
         cmocka_unit_test(test_a_slow_pair_of_one_host_has_no_cable),
         cmocka_unit_test(test_ranks_of_a_host_say_once_that_it_is_fine),
