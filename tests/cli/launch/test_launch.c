@@ -189,6 +189,34 @@ static void test_ranks_of_this_host_need_no_allocation(void **_)
     assert_says(o.out, "\n--mca\nras\n^slurm\n");
 }
 
+/* As in a container without ssh and rsh. */
+static void test_ranks_of_this_host_need_no_remote_shell(void **_)
+{
+    char path[8192];
+    outcome o;
+
+    (void)_;
+    snprintf(path, sizeof path, "%s", getenv("PATH"));
+    write_text("ssh", "");
+    assert_int_equal(chmod(in_folder("ssh"), 0700), 0);
+    o = launch();
+    assert_null(strstr(o.out, "\nplm\n"));
+    assert_int_equal(unlink(in_folder("ssh")), 0);
+    run_tool((char *[]){"sh", "-c",
+                        "mkdir \"$1/tools\" && ln -s ../mpirun \"$1/tools\" && "
+                        "for t in sed env grep; do "
+                        "ln -s \"$(command -v $t)\" \"$1/tools\" || exit; done",
+                        "sh", (char *)in_folder("."), NULL});
+    setenv("PATH", in_folder("tools"), 1);
+    o = launch();
+    setenv("OMPI_MCA_plm_rsh_agent", "mine", 1);
+    assert_null(strstr(launch().out, "\nplm\n"));
+    unsetenv("OMPI_MCA_plm_rsh_agent");
+    setenv("PATH", path, 1);
+    assert_code(o, 0);
+    assert_says(o.out, "\n--mca\nplm\n^rsh\n");
+}
+
 /* What others have started is not started again. */
 static void test_ranks_that_others_have_started(void **_)
 {
@@ -449,6 +477,7 @@ static int prepare(void **state)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
                          "[ ! -e sleep ] || exec sleep 20\n"
+                         "[ ! -e code ] || exit $(cat code)\n"
                          "if [ -e refuse ]; then\n"
                          "    echo no hosts of this name >&2; exit 255\n"
                          "fi\n"
@@ -490,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_an_allocation_of_slurm_is_used),
         cmocka_unit_test(test_a_single_task_of_slurm_stays_where_it_is),
         cmocka_unit_test(test_ranks_of_this_host_need_no_allocation),
+        cmocka_unit_test(test_ranks_of_this_host_need_no_remote_shell),
         cmocka_unit_test(test_ranks_that_others_have_started),
         cmocka_unit_test(test_a_rank_that_fails_before_mpi_says_so),
         cmocka_unit_test(test_wrong_hosts_are_refused),
