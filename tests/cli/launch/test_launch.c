@@ -217,6 +217,14 @@ static void test_ranks_of_this_host_need_no_remote_shell(void **_)
     assert_says(o.out, "\n--mca\nplm\n^rsh\n");
 }
 
+static void test_an_interface_without_other_hosts_is_warned_of(void **_)
+{
+    (void)_;
+    assert_says(BMUF("train", "any.ini", "-n", "2", "--interface", "eth9").err,
+                "--interface eth9 has no effect: all ranks are on this host");
+    assert_null(strstr(launch().err, "--interface"));
+}
+
 /* What others have started is not started again. */
 static void test_ranks_that_others_have_started(void **_)
 {
@@ -520,6 +528,7 @@ int main(void)
         cmocka_unit_test(test_a_single_task_of_slurm_stays_where_it_is),
         cmocka_unit_test(test_ranks_of_this_host_need_no_allocation),
         cmocka_unit_test(test_ranks_of_this_host_need_no_remote_shell),
+        cmocka_unit_test(test_an_interface_without_other_hosts_is_warned_of),
         cmocka_unit_test(test_ranks_that_others_have_started),
         cmocka_unit_test(test_a_rank_that_fails_before_mpi_says_so),
         cmocka_unit_test(test_wrong_hosts_are_refused),
