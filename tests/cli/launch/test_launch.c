@@ -450,6 +450,19 @@ static void test_a_failure_of_mpirun_is_called_so(void **_)
     assert_int_equal(count_of(o.err, "resume"), 0);
 }
 
+/* mpirun ends with 205 then, and with 128 + n after signal n to a rank. */
+static void test_a_lost_host_is_told_from_a_signal(void **_)
+{
+    (void)_;
+    write_text("code", "205");
+    assert_fails(BMUF("eval", "run", "data", "-n", "2"), 69,
+                 "mpirun has lost the connection to a host");
+    write_text("code", "137");
+    assert_fails(BMUF("eval", "run", "data", "-n", "2"), 137,
+                 "mpirun or a rank was killed by signal 9");
+    assert_int_equal(unlink(in_folder("code")), 0);
+}
+
 /* mpirun itself ends with 0 then. */
 static void test_a_full_disk_for_results_is_a_failure(void **_)
 {
@@ -539,6 +552,7 @@ int main(void)
                                   programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
         cmocka_unit_test(test_a_failure_of_mpirun_is_called_so),
+        cmocka_unit_test(test_a_lost_host_is_told_from_a_signal),
         cmocka_unit_test(test_a_full_disk_for_results_is_a_failure),
         cmocka_unit_test(test_ranks_leave_the_input_alone),
     };
