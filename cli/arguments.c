@@ -29,7 +29,7 @@ const bm_exit_code bm_exit_codes[] = {
     {"75", "stopped on request: run again to resume"},
     {"76", "diverged"},
     {"78", "configuration"},
-    {"128+n", "signal n"},
+    {"128+n", "signal n, to the program or to a rank that was lost"},
     {0},
 };
 

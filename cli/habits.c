@@ -6,28 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Names of settings in PyTorch, torchrun, ESPnet, RETURNN, PyLaia and Kaldi. */
-static const struct {
-    const char *theirs, *ours;
-} settings[] = {
-    {"lr learning_rate base_lr initial_lr", "train.rate"},
-    {"epochs max_epoch max_epochs num_epochs n_epochs", "train.epochs"},
-    {"batch_size train_batch_size", "batch.sequences"},
-    {"batch_bins max_tokens", "batch.frames"},
-    {"accum_grad update_freq accumulate_grad_batches", "batch.accumulate"},
-    {"optim optimizer", "sgd.update"},
-    {"grad_clip clip_grad clip_norm gradient_clip_val", "sgd.clip"},
-    {"l2", "sgd.weight_decay"},
-    {"scheduler lr_scheduler", "schedule.kind"},
-    {"warmup_steps warmup_updates", "schedule.warmup"},
-    {"patience early_stopping_patience", "schedule.stop_after"},
-    {"n_mels num_mel_bins", "features.mels"},
-    {"sample_frequency sample_rate fs", "features.rate"},
-    {"world_size num_workers", "job.workers"},
-};
-
-/* Their choices: also those of fairseq and CNTK. */
-const bm_foreign_choice bm_habit_choices[] = {
+/* Names of settings in PyTorch, torchrun, ESPnet, RETURNN, PyLaia and Kaldi; their
+ * choices, and those of fairseq and CNTK. */
+const bm_foreign_word bm_habit_words[] = {
+    {"", "lr learningrate baselr initiallr", "train.rate"},
+    {"", "epochs maxepoch maxepochs numepochs nepochs", "train.epochs"},
+    {"", "batchsize trainbatchsize", "batch.sequences"},
+    {"", "batchbins maxtokens", "batch.frames"},
+    {"", "accumgrad updatefreq accumulategradbatches", "batch.accumulate"},
+    {"", "optim optimizer", "sgd.update"},
+    {"", "gradclip clipgrad clipnorm gradientclipval", "sgd.clip"},
+    {"", "l2", "sgd.weight_decay"},
+    {"", "scheduler lrscheduler", "schedule.kind"},
+    {"", "warmupsteps warmupupdates", "schedule.warmup"},
+    {"", "patience earlystoppingpatience", "schedule.stop_after"},
+    {"", "nmels nummelbins", "features.mels"},
+    {"", "samplefrequency samplerate fs", "features.rate"},
+    {"", "worldsize numworkers nproc nprocpernode", "job.workers"},
+    {"", "cv val valid", "data.dev"},
     {"batch.order", "shuffle shuffled", "random"},
     {"batch.order", "ascending", "sorted"},
     {"batch.order", "default", "file"},
@@ -58,6 +54,7 @@ static const struct {
     const char *option, *instead;
 } options[] = {
     {NULL, "-np", "give -n N"},
+    {NULL, "--nproc", "give -n N"},
     {"train", "--resume",
      "the same command with the same --out resumes the run"},
     {"train", "--config", "CONFIG is given without an option"},
@@ -84,23 +81,33 @@ static bool take_named(const bm_setting_group *g, const char *word, char *out,
     return found == 1;
 }
 
-bool bm_habit_setting(const char *word, bool pack, char *out, size_t room)
+static bool find(const char *name, bool pack, char *out, size_t room)
 {
-    char name[100];
     bm_setting_group g;
 
-    snprintf(name, sizeof name, "%s", word);
-    for (char *c = name; *c != '\0'; c++)
-        *c = *c == '-' ? '_' : *c;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (bm_is_word_of(name + (strncmp(name, "train.", 6) == 0 ? 6 : 0),
-                          settings[i].theirs))
-            snprintf(name, sizeof name, "%s", settings[i].ours);
     out[0] = '\0';
     for (size_t i = 0; bm_setting_group_at(i, &g); i++)
         if (g.pack == pack && take_named(&g, name, out, room))
             return true;
     return false;
+}
+
+bool bm_habit_setting(const char *word, bool pack, char *out, size_t room)
+{
+    const char *dot = strrchr(word, '.');
+    const char *key = dot != NULL ? dot + 1 : word;
+    char name[100], plain[100];
+
+    snprintf(name, sizeof name, "%s", word);
+    for (char *c = name; *c != '\0'; c++)
+        *c = *c == '-' ? '_' : *c;
+    if (dot != NULL && find(name, pack, out, room))
+        return true;
+    bm_word_plain(key, strlen(key), plain, sizeof plain);
+    for (const bm_foreign_word *w = bm_habit_words; w->setting != NULL; w++)
+        if (w->setting[0] == '\0' && bm_is_word_of(plain, w->theirs))
+            snprintf(name, sizeof name, "%s", w->ours);
+    return find(name, pack, out, room);
 }
 
 static bool has_settings(const bm_verb *verb)

@@ -8,10 +8,10 @@
 #include "cli/arguments.h"
 #include "core/config/config.h"
 
-extern const bm_foreign_choice bm_habit_choices[];
+extern const bm_foreign_word bm_habit_words[];
 
 /*
- * out [room] <- the setting that `word` means: "train.rate" for lr,
+ * out [room] <- the setting that `word` means: "train.rate" for lr, sgd.lr,
  * learning-rate, rate and train.rate. pack: of `bmuf pack`, else of training.
  * False, and out is "", if there is none, or several sections have the key.
  */

@@ -285,18 +285,18 @@ static void check_compress(const bm_config *config, bm_faults *faults)
 }
 
 static const bm_section train_sections[] = {
-    {"data", bm_data_options, NULL, bm_habit_choices},
-    {"model", bm_model_options, bm_model_check, bm_habit_choices},
-    {"train", bm_train_options, check_train, bm_habit_choices},
-    {"job", bm_job_options, check_job, bm_habit_choices},
-    {"batch", bm_batch_options, bm_batch_check, bm_habit_choices},
-    {"augment", bm_augment_options, bm_augment_check, bm_habit_choices},
-    {"block", bm_block_options, bm_block_check, bm_habit_choices},
-    {"compress", bm_compress_options, check_compress, bm_habit_choices},
-    {"sgd", bm_sgd_options, bm_sgd_check, bm_habit_choices},
-    {"schedule", bm_schedule_options, check_schedule, bm_habit_choices},
-    {"clock", bm_clock_options, bm_clock_check, bm_habit_choices},
-    {"tune", bm_tune_options, NULL, bm_habit_choices},
+    {"data", bm_data_options, NULL, bm_habit_words},
+    {"model", bm_model_options, bm_model_check, bm_habit_words},
+    {"train", bm_train_options, check_train, bm_habit_words},
+    {"job", bm_job_options, check_job, bm_habit_words},
+    {"batch", bm_batch_options, bm_batch_check, bm_habit_words},
+    {"augment", bm_augment_options, bm_augment_check, bm_habit_words},
+    {"block", bm_block_options, bm_block_check, bm_habit_words},
+    {"compress", bm_compress_options, check_compress, bm_habit_words},
+    {"sgd", bm_sgd_options, bm_sgd_check, bm_habit_words},
+    {"schedule", bm_schedule_options, check_schedule, bm_habit_words},
+    {"clock", bm_clock_options, bm_clock_check, bm_habit_words},
+    {"tune", bm_tune_options, NULL, bm_habit_words},
 };
 
 enum { N_SECTIONS = sizeof train_sections / sizeof train_sections[0] };
@@ -311,15 +311,16 @@ const bm_section *bm_train_sections(void)
     memcpy(all, train_sections, sizeof train_sections);
     for (; *strategies != NULL; strategies++)
         if ((*strategies)->settings.options != NULL)
-            all[n++] = (bm_section){(*strategies)->name,
-                                    (*strategies)->settings.options,
-                                    (*strategies)->settings.check, NULL};
+            all[n++] = (bm_section){
+                (*strategies)->name, (*strategies)->settings.options,
+                (*strategies)->settings.check, bm_habit_words};
     return all;
 }
 
 void bm_pack_sections(const bm_importer_ops *importer, bm_section *out)
 {
-    *out++ = (bm_section){importer->section, importer->options, NULL, NULL};
+    *out++ = (bm_section){importer->section, importer->options, NULL,
+                          bm_habit_words};
     if (importer->recordings)
         *out++ =
             (bm_section){"copies", bm_copies_options, bm_copies_check, NULL};

@@ -30,6 +30,8 @@ enum { CHECKS = sizeof checks / sizeof checks[0], MOST_BYTES = 1 << 24 };
 
 typedef struct session {
     bm_patient patient;
+    bm_config *config; /* NULL: none was given */
+    bm_settings set;
     bm_comm *comm;
     bool json;
     json_t *report; /* of this rank: what it has not sent yet */
@@ -249,11 +251,34 @@ static bm_status meet(session *s, const bm_check *check)
     return status;
 }
 
+static bool fits(const session *s, long ranks)
+{
+    return s->config == NULL ||
+           bm_settings_fit(s->config, &s->set, ranks) == BM_OK;
+}
+
+/* A finding of the start: the last failure, each line of it or all in one. */
+static void find_start(session *s, bool lines)
+{
+    bm_exam e = {.findings = json_array()};
+    char text[4000], *rest = text;
+    const char *line = NULL;
+
+    snprintf(text, sizeof text, "%s", bm_last_message());
+    if (!lines)
+        bm_find(&e, BM_FATAL, "", "%s", text);
+    while (lines && (line = strtok_r(rest, "\n", &rest)) != NULL)
+        bm_find(&e, BM_FATAL, "", "%s", line + strspn(line, " "));
+    json_object_set_new(s->mine, "start", e.findings);
+}
+
 /* Collective. */
 static bm_status examine(session *s)
 {
     int fatal = 0;
 
+    if (!fits(s, bm_comm_size(s->comm)) && bm_comm_rank(s->comm) == 0)
+        find_start(s, false);
     BM_TRY(visit_hosts(s));
     for (size_t c = 0; c < CHECKS; c++)
         if (checks[c]->together != NULL)
@@ -271,14 +296,11 @@ static bm_status examine(session *s)
 /* ---- the verb ------------------------------------------------------------ */
 
 /* The folder of the data, and the device, of a configuration. */
-static bm_status read_config(const bm_arguments *a, bm_config **config,
-                             bm_patient *p)
+static bm_status read_config(const bm_arguments *a, session *s)
 {
-    bm_settings set;
-
-    BM_TRY(bm_settings_read(a, a->nouns[0], config, &set));
-    p->data = set.data.train;
-    p->device = set.job.device;
+    BM_TRY(bm_settings_read(a, a->nouns[0], &s->config, &s->set));
+    s->patient.data = s->set.data.train;
+    s->patient.device = s->set.job.device;
     return BM_OK;
 }
 
@@ -299,25 +321,21 @@ static void end(session *s)
     json_decref(s->mine);
 }
 
-/* Hosts cannot take part, for the reasons of the last failure, a line each: says
- * so, and what can be said of this host alone. */
-static bm_status examine_here(session *s)
+/* A job cannot start, for the reason of the last failure: says so, and what can
+ * be said of this host alone. lines: hosts cannot take part, a line each. */
+static bm_status examine_here(session *s, bool lines)
 {
-    bm_exam e = {.findings = json_array()};
-    char lines[4000], *rest = lines;
-    const char *line = NULL;
     int fatal = 0;
 
-    snprintf(lines, sizeof lines, "%s", bm_last_message());
-    while ((line = strtok_r(rest, "\n", &rest)) != NULL)
-        bm_find(&e, BM_FATAL, "", "%s", line + strspn(line, " "));
-    json_object_set_new(s->mine, "start", e.findings);
+    begin(s);
+    find_start(s, lines);
     for (size_t c = 0; c < CHECKS; c++)
         if (checks[c]->host != NULL &&
             !bm_visit_host(checks[c], &s->patient, s->report))
             s->left_behind = true;
     json_array_append(s->job, s->report);
     fatal = print(s);
+    end(s);
     return BM_FAIL(BM_ERR_DEVICE, "%s would keep a job from starting",
                    bm_count_noun(fatal, "finding").text);
 }
@@ -331,13 +349,11 @@ static bm_status start(const bm_arguments *a, session *s)
     bm_status status = bm_job_ranks(a, s->patient.folder, &ranks);
 
     plan.launch.limits.hang_s = 0;
-    if (status == BM_ERR_COMM) {
-        begin(s);
-        status = examine_here(s);
-        end(s);
-        return status;
-    }
+    if (status == BM_ERR_COMM)
+        return examine_here(s, true);
     BM_TRY(status);
+    if (!fits(s, ranks))
+        return examine_here(s, false);
     bm_job_one_a_host();
     BM_TRY(bm_job_start(a, &plan, &s->comm));
     if (s->comm == NULL)
@@ -351,13 +367,12 @@ static bm_status start(const bm_arguments *a, session *s)
 static bm_status doctor(const bm_arguments *a)
 {
     static session s; /* threads that were left behind still read it */
-    bm_config *config = NULL;
     bm_status status = BM_OK;
 
     s.patient = (bm_patient){.folder = ".", .data = "", .device = "auto"};
     s.json = bm_argument(a, "json") != NULL;
     if (a->n_nouns > 0)
-        BM_TRY_DONE(read_config(a, &config, &s.patient));
+        BM_TRY_DONE(read_config(a, &s));
     BM_TRY_DONE(bm_argument_word(a, "device", BM_DEVICES, s.patient.device,
                                  &s.patient.device));
     if (bm_argument(a, "folder") != NULL)
@@ -365,7 +380,7 @@ static bm_status doctor(const bm_arguments *a)
     status = start(a, &s);
 done:
     if (!s.left_behind)
-        bm_config_free(config);
+        bm_config_free(s.config);
     return status;
 }
 

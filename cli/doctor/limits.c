@@ -46,14 +46,22 @@ void bm_limit_text(const bm_limit *l, char *out, size_t room)
 }
 
 /* Measured with Open MPI 4.1.4: 36 files for 2 ranks, 48 for 4, 64 for 8. */
-void bm_limits_warn(long ranks)
+bm_status bm_limits_check(long ranks)
 {
     const bm_limit *files = &bm_limits[0];
-    double least = 32 + 4 * (double)ranks, now = bm_limit_now(files);
+    double least = 28 + 4 * (double)ranks, most = least + 4;
+    double now = bm_limit_now(files);
 
     if (now < least)
+        return BM_FAIL(BM_ERR_COMM,
+                       "open files: limited to %.0f, but mpirun needs %.0f or "
+                       "more for %s; %s",
+                       now, least, bm_count_noun(ranks, "rank").text,
+                       files->remedy);
+    if (now < most)
         bm_log(BM_WARNING,
                "open files: limited to %.0f, but mpirun needs up to %.0f for "
                "%s; %s",
-               now, least, bm_count_noun(ranks, "rank").text, files->remedy);
+               now, most, bm_count_noun(ranks, "rank").text, files->remedy);
+    return BM_OK;
 }

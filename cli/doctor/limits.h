@@ -2,6 +2,8 @@
 #ifndef BM_CLI_DOCTOR_LIMITS_H
 #define BM_CLI_DOCTOR_LIMITS_H
 
+#include "core/status.h"
+
 #include <stddef.h>
 
 typedef struct bm_limit {
@@ -24,8 +26,8 @@ double bm_limit_now(const bm_limit *l);
 /* out [room] <- "open files are limited to 24; ..", with what needs more. */
 void bm_limit_text(const bm_limit *l, char *out, size_t room);
 
-/* Logs a warning if mpirun may not be able to start this number of ranks on
- * this host: it then waits, until the job's limit on its start. */
-void bm_limits_warn(long ranks);
+/* Fails with BM_ERR_COMM if mpirun cannot start this number of ranks on this host,
+ * and would wait for them; logs a warning if it perhaps cannot. */
+BM_CHECKED bm_status bm_limits_check(long ranks);
 
 #endif

@@ -113,8 +113,12 @@ static void compare_kind(bm_exam *e, const json_t *ranks, const links *all,
         n += l->inside == inside;
         if (l->inside == inside && l->gb_per_s < SLOW * usual)
             bm_find(e, BM_DOUBTFUL,
-                    "check cable, switch port and interface of the two; choose "
-                    "an interface with OMPI_MCA_btl_tcp_if_include=eth0",
+                    inside
+                        ? "the host has more ranks than cores, or other load: "
+                          "start fewer ranks, or end other programs"
+                        : "check cable, switch port and interface of the two; "
+                          "choose an interface with "
+                          "OMPI_MCA_btl_tcp_if_include=eth0",
                     "rank %d on %s and rank %d on %s: %.3g GB/s, but %.3g "
                     "between others",
                     l->a, host_of(ranks, l->a), l->b, host_of(ranks, l->b),

@@ -92,11 +92,38 @@ static void merge(json_t *out, const char *check, const json_t *finding,
     json_decref(copy);
 }
 
-static void merge_all(json_t *out, const char *check, const json_t *list,
-                      json_t *host)
+static const char *text(const json_t *o, const char *key)
 {
-    for (size_t i = 0; i < json_array_size(list); i++)
-        merge(out, check, json_array_get(list, i), host);
+    const char *value = json_string_value(json_object_get(o, key));
+    return value != NULL ? value : "";
+}
+
+/* faults: nothing that is fine. */
+static void merge_all(json_t *out, const char *check, const json_t *list,
+                      json_t *host, bool faults)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *finding = json_array_get(list, i);
+
+        if (!faults ||
+            strcmp(text(finding, "severity"), bm_severity_word(BM_FINE)) != 0)
+            merge(out, check, finding, host);
+    }
+}
+
+/* Whether an earlier rank is on the host of this one. */
+static bool is_another(const json_t *job, size_t rank)
+{
+    for (size_t r = 0; r < rank; r++)
+        if (equal(json_array_get(job, r), json_array_get(job, rank), "host"))
+            return true;
+    return false;
+}
+
+static const json_t *findings_of(const json_t *rank, const char *check)
+{
+    return json_object_get(
+        json_object_get(json_object_get(rank, "checks"), check), "findings");
 }
 
 json_t *bm_report_findings(const json_t *job, const json_t *mine)
@@ -107,16 +134,12 @@ json_t *bm_report_findings(const json_t *job, const json_t *mine)
         for (size_t r = 0; r < json_array_size(job); r++) {
             const json_t *rank = json_array_get(job, r);
 
-            merge_all(
-                out, names[c],
-                json_object_get(
-                    json_object_get(json_object_get(rank, "checks"), names[c]),
-                    "findings"),
-                json_object_get(rank, "host"));
+            merge_all(out, names[c], findings_of(rank, names[c]),
+                      json_object_get(rank, "host"), is_another(job, r));
         }
-        merge_all(out, names[c], json_object_get(mine, names[c]), NULL);
+        merge_all(out, names[c], json_object_get(mine, names[c]), NULL, false);
     }
-    merge_all(out, "start", json_object_get(mine, "start"), NULL);
+    merge_all(out, "start", json_object_get(mine, "start"), NULL, false);
     return out;
 }
 
@@ -137,12 +160,6 @@ size_t bm_report_hosts(const json_t *job)
 }
 
 /* ---- printing ------------------------------------------------------------ */
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *value = json_string_value(json_object_get(o, key));
-    return value != NULL ? value : "";
-}
 
 int bm_report_fatal(const json_t *findings)
 {

@@ -206,8 +206,9 @@ static const char introduction[] =
     "and "
     "`bmuf eval`\n([eval.md](eval.md)) have no file, only `--set`. If settings "
     "are invalid, the program lists all\nof them with file, line and the "
-    "nearest valid name, and exits with code 78. `RUN/config.ini`\nhas every "
-    "setting of a run; `bmuf train` accepts it as a configuration.\n";
+    "nearest valid name, or ours for a name of PyTorch, ESPnet, RETURNN "
+    "or\nKaldi (`lr`), and exits with code 78. `RUN/config.ini` has every "
+    "setting of a run;\n`bmuf train` accepts it as a configuration.\n";
 
 static void print_markdown(void)
 {

@@ -62,8 +62,8 @@ static bm_status deal(bm_allocation *x)
     return BM_OK;
 }
 
-bm_status bm_allocation_read(bm_allocation *out, const bm_arguments *a,
-                             const char *folder)
+static bm_status read(bm_allocation *out, const bm_arguments *a,
+                      const char *folder)
 {
     bool named =
         bm_argument(a, "hosts") != NULL || bm_argument(a, "hostfile") != NULL;
@@ -85,6 +85,17 @@ bm_status bm_allocation_read(bm_allocation *out, const bm_arguments *a,
     if (named)
         BM_TRY(bm_hosts_copy(&out->given, &out->hosts));
     return deal(out);
+}
+
+bm_status bm_allocation_read(bm_allocation *out, const bm_arguments *a,
+                             const char *folder)
+{
+    BM_TRY(read(out, a, folder));
+    if (out->interface != NULL && out->hosts.n == 0)
+        bm_log(BM_WARNING,
+               "--interface %s has no effect: all ranks are on this host",
+               out->interface);
+    return BM_OK;
 }
 
 bm_status bm_allocation_again(bm_allocation *out, const bm_allocation *whole,

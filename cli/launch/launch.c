@@ -13,6 +13,7 @@
 #include "cli/launch/scratch.h"
 #include "core/log.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 /* Logs the command, and puts it into the environment of the ranks, for the
@@ -50,7 +51,8 @@ static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
     }
     if (o->why[0] != '\0')
         bm_log(BM_ERROR, "%s%s", o->why, o->absent ? "" : advice);
-    return o->code;
+    return o->code <= 128 + SIGRTMAX ? o->code
+                                     : bm_status_exit(BM_ERR_COMM); /* a host */
 }
 
 /* One attempt, in a folder of its own. */
@@ -116,8 +118,8 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
     bool again = true;
     bm_status status = BM_OK;
 
+    BM_TRY(bm_limits_check(ranks_here(allocation)));
     BM_TRY_DONE(bm_restarts_open(&r, plan->run, plan->max_restarts));
-    bm_limits_warn(ranks_here(allocation));
     while (again) {
         BM_TRY_DONE(bm_restarts_begin(&r));
         BM_TRY_DONE(attempt(a, now, &r, &limits, &o));

@@ -82,6 +82,10 @@ static const char *const probes[] = {"oob_tcp_keepalive_probes", NULL};
 /* By itself mpirun takes all nodes of a job. */
 static const char *const allocators[] = {"ras", NULL};
 
+/* Without ssh and rsh, plm rsh refuses to start ranks on this host, too. */
+static const char *const starters[] = {"plm", NULL};
+static const char *const agents[] = {"plm_rsh_agent", NULL};
+
 /* ---- other hosts -------------------------------------------------------- */
 
 /* Variables that ranks on other hosts get, too; those of Open MPI are passed on
@@ -140,27 +144,40 @@ static void add_hosts(words *w, const bm_allocation *allocation)
 
 /* ---- the whole line ----------------------------------------------------- */
 
+/* file <- the path of a program on PATH. */
+static bool find_program(const char *name, char file[4096])
+{
+    const char *path = getenv("PATH");
+
+    while (path != NULL && *path != '\0') {
+        size_t n = strcspn(path, ":");
+
+        snprintf(file, 4096, "%.*s/%s", n < 4000 ? (int)n : 0, path, name);
+        if (access(file, X_OK) == 0)
+            return true;
+        path += n + (path[n] == ':');
+    }
+    return false;
+}
+
 /* mpirun by its path if it is not in a usual folder: then it looks for its parts
  * on other hosts in the same folder. */
 static void add_mpirun(words *w, const bm_allocation *allocation)
 {
-    const char *path = getenv("PATH");
+    char file[4096];
+    bool usual = allocation->hosts.n == 0 || !find_program("mpirun", file) ||
+                 strcmp(file, "/usr/bin/mpirun") == 0 ||
+                 strcmp(file, "/bin/mpirun") == 0;
 
-    while (allocation->hosts.n > 0 && path != NULL && *path != '\0') {
-        size_t n = strcspn(path, ":");
-        char file[4096];
+    add(w, usual ? "mpirun" : file);
+}
 
-        snprintf(file, sizeof file, "%.*s/mpirun", n < 4000 ? (int)n : 0, path);
-        if (access(file, X_OK) == 0) {
-            bool usual = strcmp(file, "/usr/bin/mpirun") == 0 ||
-                         strcmp(file, "/bin/mpirun") == 0;
+static bool has_remote_shell(void)
+{
+    char file[4096];
 
-            add(w, usual ? "mpirun" : file);
-            return;
-        }
-        path += n + (path[n] == ':');
-    }
-    add(w, "mpirun");
+    return is_set(agents) || find_program("ssh", file) ||
+           find_program("rsh", file);
 }
 
 /* The verb with its arguments, without those that say where ranks run. */
@@ -214,6 +231,8 @@ bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
         add_hosts(&w, allocation);
     else if (bm_slurm_job())
         add_all(&w, allocators, "^slurm");
+    if (allocation->hosts.n == 0 && !has_remote_shell())
+        add_all(&w, starters, "^rsh");
     add_environment(&w); /* a default hostfile may name hosts, too */
     if (scratch != NULL)
         add_variable(&w, BM_LAUNCH_COMMAND); /* which is set later */

@@ -197,8 +197,40 @@ static bm_status open_copies(bm_run *run)
     return BM_OK;
 }
 
+/* Fails unless the directory, or the nearest one above it that exists, can be
+ * written to. */
+static bm_status check_writable(const char *directory)
+{
+    char path[PATH_MAX];
+    struct stat info;
+
+    snprintf(path, sizeof path, "%s", directory);
+    while (access(path, W_OK | X_OK) != 0) {
+        char *last = strrchr(path, '/');
+        int error = errno;
+
+        if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+            return BM_FAIL(BM_ERR_CREATE,
+                           "%s: the run cannot be written: %s is not a folder; "
+                           "give another --out",
+                           directory, path);
+        if ((error != ENOENT && error != ENOTDIR) || strcmp(path, ".") == 0)
+            return BM_FAIL(BM_ERR_CREATE,
+                           "%s: the run cannot be written: %s: %s; give "
+                           "another --out, or restore the permission to write "
+                           "there",
+                           directory, path, strerror(error));
+        if (last == NULL)
+            snprintf(path, sizeof path, ".");
+        else
+            last[last == path] = '\0';
+    }
+    return BM_OK;
+}
+
 static bm_status claim(bm_run *run)
 {
+    BM_TRY(check_writable(run->directory));
     BM_TRY(bm_file_make_directory(run->directory));
     BM_TRY(check_ownership(run));
     return bm_file_lock(&run->lock, run->directory, "run.lock");
@@ -288,26 +320,6 @@ static bm_status name_files(bm_run *run, const char *directory,
     snprintf(run->ema_path, sizeof run->ema_path, "%s/model-ema.safetensors",
              directory);
     return name_copies(run, config);
-}
-
-/* Fails unless the directory, or the nearest one above it that exists, can be
- * written to. */
-static bm_status check_writable(const char *directory)
-{
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s", directory);
-    while (access(path, W_OK | X_OK) != 0) {
-        char *last = strrchr(path, '/');
-
-        if (errno != ENOENT || strcmp(path, ".") == 0)
-            return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-        if (last == NULL)
-            snprintf(path, sizeof path, ".");
-        else
-            last[last == path] = '\0';
-    }
-    return BM_OK;
 }
 
 bm_status bm_run_check(const char *directory, const bm_config *config)

@@ -76,7 +76,8 @@ static void take(void *self, const char *section, const bm_option *o,
     }
     c->differing++;
     snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
-             "\n  %s.%s: was %s, now %s%s", section, o->key, was, is,
+             "\n  %s.%s: was %s, now %s%s", section, o->key,
+             was[0] != '\0' ? was : "(none)", is[0] != '\0' ? is : "(none)",
              strcmp(bm_config_origin(c->now, section, o->key), "default") == 0
                  ? ", the default"
                  : "");
@@ -104,8 +105,9 @@ bm_status bm_run_compare(const bm_run *run, const bm_config *now)
     if (c.differing > 0)
         BM_FAIL_DONE(BM_ERR_CONFIG,
                      "%s was started with other settings:%s\nGive another "
-                     "--out, or use the settings in %s",
-                     run->directory, c.list, run->config_path);
+                     "--out, or use the settings in %s, or go on with the new "
+                     "settings: --from %s --out NEW",
+                     run->directory, c.list, run->config_path, run->directory);
 done:
     bm_config_free(then);
     return status;

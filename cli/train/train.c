@@ -381,7 +381,7 @@ static bm_status work(bm_training *t)
     if (!stopped || over(t))
         return finish(t);
     BM_TRY(write_model(t, bm_trainer_global, NULL));
-    bm_report_stop(t);
+    bm_report_stop(t, enough(t));
     return enough(t) ? BM_OK : BM_STOPPED;
 }
 

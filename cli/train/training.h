@@ -157,7 +157,7 @@ void bm_report_eval(bm_training *t, const char *data, const bm_evaluation *e);
 /* Training ended early, by a failure or a signal. For bm_report_stop t->host
  * holds the global model. */
 void bm_report_failure(const bm_training *t, bm_status status);
-void bm_report_stop(const bm_training *t);
+void bm_report_stop(const bm_training *t, bool enough); /* by --until */
 /* The end event and the final table; `test` may be NULL. t->host holds the
  * global model. */
 void bm_report_end(bm_training *t, const bm_evaluation *test);

@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* With a fraction. */
 static double epochs_done(const bm_training *t)
@@ -239,15 +240,21 @@ void bm_report_failure(const bm_training *t, bm_status status)
     write_end(t, bm_status_text(status), NULL, bm_last_message());
 }
 
-void bm_report_stop(const bm_training *t)
+void bm_report_stop(const bm_training *t, bool enough)
 {
     char sum[BM_WEIGHTS_DIGEST];
 
     bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
-    bm_log(BM_NOTE,
-           "stopped after block %lld; run the same command again to resume",
-           (long long)t->blocks);
+    if (enough)
+        bm_log(BM_NOTE,
+               "stopped after epoch %lld (--until %ld); the same command "
+               "without --until goes on",
+               (long long)t->epochs, t->until);
+    else
+        bm_log(BM_NOTE,
+               "stopped after block %lld; run the same command again to resume",
+               (long long)t->blocks);
 }
 
 /* Writes what to say of a run that learned little to `out`, "" if it learned or
@@ -265,6 +272,21 @@ static void judge(const bm_training *t, char *out, size_t room)
                  "a larger train.epochs, or another train.rate; see \"When "
                  "most labels stay wrong\" in docs/tuning.md",
                  100 * error, dev ? "dev" : "the training data");
+}
+
+/* The command that evaluates the run, as a shell takes it. */
+static void print_evaluation(bm_training *t)
+{
+    const char *test = t->set->data.test;
+    char eval[] = "eval", program[] = "bmuf", placeholder[] = "DATA";
+    char *data = test[0] != '\0' ? strdup(test) : NULL;
+    char *words[] = {program, eval, t->run->directory,
+                     data != NULL ? data : placeholder, NULL};
+    char *line = bm_mpirun_command_text(words);
+
+    printf("evaluate  %s\n", line != NULL ? line : "bmuf eval");
+    free(line);
+    free(data);
 }
 
 void bm_report_end(bm_training *t, const bm_evaluation *test)
@@ -293,8 +315,8 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
     if (t->best.epoch > 0)
         printf("best      %s (%s LER %.2f %%, epoch %lld)\n", t->run->best_path,
                t->best.data, 100 * t->best.ler, (long long)t->best.epoch);
-    printf("digest    %s\nevaluate  bmuf eval %s %s\n", sum, t->run->directory,
-           t->set->data.test[0] != '\0' ? t->set->data.test : "DATA");
+    printf("digest    %s\n", sum);
+    print_evaluation(t);
     if (verdict[0] != '\0')
         printf("%s\n", verdict);
 }

@@ -21,15 +21,36 @@ static void restore(bm_training *t, const bm_checkpoint *c)
     t->ended = c->numbers[BM_NUMBER_ENDED] != 0;
 }
 
+/* On rank 0: the data have other contents than those of the checkpoint. */
+static bm_status refuse_data(const bm_training *t, const char *path)
+{
+    const char *now = t->set->data.train, *then = NULL;
+    bm_config *config = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&config));
+    BM_TRY_DONE(bm_config_read(config, t->run->config_path));
+    then = bm_config_text(config, "data", "train");
+    if (then != NULL && strcmp(then, now) != 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "data.train = %s has other data than %s, with which the "
+                     "run was begun; give another --out to train on them",
+                     now, then);
+    BM_FAIL_DONE(BM_ERR_CONFIG,
+                 "%s: the training data in %s have changed since; give another "
+                 "--out to train on them",
+                 path, now);
+done:
+    bm_config_free(config);
+    return status;
+}
+
 static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
                                 const char *path)
 {
-    if (c->manifest == t->train->hash)
+    if (c->manifest == t->train->hash || !bm_training_first(t))
         return BM_OK;
-    return BM_FAIL(BM_ERR_CONFIG,
-                   "%s: the training data in %s have changed since; give "
-                   "another --out to train on them",
-                   path, t->set->data.train);
+    return refuse_data(t, path);
 }
 
 /* Warns if data.dev was another set when the checkpoint was written. */
@@ -141,10 +162,11 @@ static bool is_unread(bm_status status)
 
 /* None of the n checkpoints in the list can be loaded. unread: why the first of
  * those could not be read that are perhaps whole, with message `why`; BM_OK:
- * there are none of these. */
+ * there are none of these. newest: why the first of the list was not loaded. */
 static bm_status none_loaded(const bm_training *t,
                              const bm_run_checkpoint *list, size_t n,
-                             bm_status unread, const char *why)
+                             bm_status newest, bm_status unread,
+                             const char *why)
 {
     bool own = false;
 
@@ -167,6 +189,12 @@ static bm_status none_loaded(const bm_training *t,
                        "%s has checkpoints that are of no use to this run; "
                        "give another --out: %s",
                        t->run->checkpoints, bm_last_message());
+    if (newest == BM_ERR_CONFIG)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s has other settings than its checkpoints: restore "
+                       "them, or go on with the new settings: --from %s --out "
+                       "NEW",
+                       t->run->config_path, t->run->directory);
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: none of the %zu checkpoints can be loaded; give "
                    "another --out to train from the start",
@@ -191,7 +219,7 @@ static void log_skipped(const bm_training *t, const bm_run_checkpoint *list,
 static bm_status load_newest(bm_training *t, const bm_run_checkpoint *list,
                              size_t n)
 {
-    bm_status unread = BM_OK;
+    bm_status newest = BM_OK, unread = BM_OK;
     char why[1024] = "";
 
     for (size_t i = 0; i < n; i++) {
@@ -205,13 +233,15 @@ static bm_status load_newest(bm_training *t, const bm_run_checkpoint *list,
             return status;
         if (status == BM_OK)
             return resume_from(t, &c, path);
+        if (i == 0)
+            newest = status;
         if (is_unread(status) && unread == BM_OK) {
             unread = status;
             snprintf(why, sizeof why, "%s", bm_last_message());
         }
         log_skipped(t, list, i, n, path);
     }
-    return bm_comm_agree(t->comm, none_loaded(t, list, n, unread, why));
+    return bm_comm_agree(t->comm, none_loaded(t, list, n, newest, unread, why));
 }
 
 /* Rank 0 lists the checkpoints, as other hosts may see an older state of the

@@ -32,6 +32,7 @@ void bm_config_free(bm_config *config)
     for (size_t i = 0; i < config->n; i++)
         entry_free(&config->entries[i]);
     free(config->entries);
+    free(config->path);
     free(config);
 }
 

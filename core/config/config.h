@@ -62,13 +62,13 @@ typedef struct bm_option {
 
 typedef struct bm_config bm_config;
 
-/* What other programs call a choice, for the message of an invalid one. Lists end
- * with an all-zero row. */
-typedef struct bm_foreign_choice {
-    const char *setting; /* "sgd.update" */
+/* What other programs call a setting or a choice, for the message of one that is
+ * unknown here. Lists end with an all-zero row. */
+typedef struct bm_foreign_word {
+    const char *setting; /* of the choice: "sgd.update"; "": a setting's name */
     const char *theirs; /* words as bm_word_plain writes them: "nag nesterov" */
-    const char *ours;   /* "momentum, and sgd.nesterov = yes" */
-} bm_foreign_choice;
+    const char *ours;   /* "momentum, and sgd.nesterov = yes"; "train.rate" */
+} bm_foreign_word;
 
 /* A section with its table and the check of settings that exclude each other.
  * Lists of sections end with an all-zero row. */
@@ -78,7 +78,7 @@ typedef struct bm_section {
     /* Called by bm_config_check, also if other settings are invalid. Reads with
      * bm_config_peek, reports with bm_config_fault. NULL: no-op. */
     void (*check)(const bm_config *config, bm_faults *faults);
-    const bm_foreign_choice *foreign; /* NULL: none */
+    const bm_foreign_word *foreign; /* NULL: none */
 } bm_section;
 
 /* An empty configuration; free with bm_config_free, which accepts NULL. Fails

@@ -258,6 +258,10 @@ static bm_status read_stream(bm_config *config, const char *path, FILE *file)
     source s = {.path = path, .config = config, .file = file};
     size_t before = config->faults.n;
 
+    free(config->path);
+    config->path = strdup(path);
+    if (config->path == NULL)
+        s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     if (ini_parse_stream(read_line, &s, take, &s) == -2 && s.status == BM_OK)
         s.status = BM_FAIL(BM_ERR_MEMORY, "no memory to read %s", path);
     if (ferror(s.file) && s.status == BM_OK)

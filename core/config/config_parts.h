@@ -15,6 +15,7 @@ typedef struct bm_entry {
 struct bm_config {
     bm_entry *entries;
     size_t n, room;
+    char *path;       /* of the file; NULL: none was read */
     bm_faults faults; /* of the file's text */
 };
 

@@ -44,7 +44,10 @@ static bm_status verdict(const bm_faults *f)
                    f->text, bm_faults_more(f).text);
 }
 
-enum { NAMES = 480 }; /* characters of a list of names */
+enum {
+    NAMES = 480, /* characters of a list of names */
+    LONGEST_WORD = 64,
+};
 
 static void add_name(const char *name, char list[NAMES])
 {
@@ -60,18 +63,55 @@ static const bm_option *option_of(const bm_option *options, const char *key)
     return options->key != NULL ? options : NULL;
 }
 
-/* What to set in place of an unknown key: a key with nearly this name, this key
- * of another section, or any of the section. `sections` may be NULL. */
+static bool has_setting(const bm_section *sections, const char *name)
+{
+    char whole[100];
+
+    for (; sections->name != NULL; sections++)
+        for (const bm_option *o = sections->options; o->key != NULL; o++) {
+            snprintf(whole, sizeof whole, "%s.%s", sections->name, o->key);
+            if (strcmp(whole, name) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* The setting of the sections for which others have this key; NULL: none. */
+static const char *named_by_others(const char *key, const bm_section *sections,
+                                   const bm_foreign_word *foreign)
+{
+    char word[LONGEST_WORD];
+
+    bm_word_plain(key, strlen(key), word, sizeof word);
+    for (; foreign != NULL && foreign->setting != NULL; foreign++)
+        if (foreign->setting[0] == '\0' &&
+            bm_is_word_of(word, foreign->theirs) &&
+            has_setting(sections, foreign->ours))
+            return foreign->ours;
+    return NULL;
+}
+
+/* What to set in place of an unknown key: a key with nearly this name, what
+ * others call so, this key of another section, or any of the section.
+ * `sections` and `foreign` may be NULL. */
 static void report_key(bm_faults *f, const bm_entry *e,
-                       const bm_section *sections, const bm_option *options)
+                       const bm_section *sections, const bm_option *options,
+                       const bm_foreign_word *foreign)
 {
     char names[NAMES] = "", near[64] = "";
+    const char *ours = NULL;
 
     for (const bm_option *o = options; o->key != NULL; o++)
         add_name(o->key, names);
     if (bm_nearest_word(e->key, names, near, sizeof near)) {
         bm_fault_add(f, e->origin, "%s.%s is unknown; the nearest is %s.%s",
                      e->section, e->key, e->section, near);
+        return;
+    }
+    ours = named_by_others(e->key, sections, foreign);
+    if (ours != NULL) {
+        bm_fault_add(f, e->origin, "%s.%s is unknown; there is %s", e->section,
+                     e->key, ours);
         return;
     }
     for (; sections != NULL && sections->name != NULL; sections++)
@@ -165,8 +205,6 @@ static bool within_bounds(const bm_option *o, const value *v)
 
 /* ---- words of other programs --------------------------------------------- */
 
-enum { LONGEST_WORD = 64 };
-
 /* out <- the word of the list that is plainly this one. */
 static bool written_as(const char *word, const char *list,
                        char out[LONGEST_WORD])
@@ -186,7 +224,7 @@ static bool written_as(const char *word, const char *list,
 
 /* out <- "; set adamw, .." if others say `text` for a choice, else "". */
 static void propose(const char *section, const bm_option *o,
-                    const bm_foreign_choice *foreign, const char *text,
+                    const bm_foreign_word *foreign, const char *text,
                     char out[2 * LONGEST_WORD])
 {
     char word[LONGEST_WORD], ours[LONGEST_WORD], setting[100];
@@ -203,7 +241,7 @@ static void propose(const char *section, const bm_option *o,
 }
 
 static void report_choice(bm_faults *f, const char *where, const char *section,
-                          const bm_option *o, const bm_foreign_choice *foreign,
+                          const bm_option *o, const bm_foreign_word *foreign,
                           const char *text)
 {
     char instead[2 * LONGEST_WORD];
@@ -216,7 +254,7 @@ static void report_choice(bm_faults *f, const char *where, const char *section,
 }
 
 static void report_value(bm_faults *f, const char *where, const char *section,
-                         const bm_option *o, const bm_foreign_choice *foreign,
+                         const bm_option *o, const bm_foreign_word *foreign,
                          const char *text)
 {
     static const char *const kinds[] = {
@@ -239,7 +277,7 @@ static void report_value(bm_faults *f, const char *where, const char *section,
 
 static void check_option(bm_faults *f, const bm_config *config,
                          const char *section, const bm_option *o,
-                         const bm_foreign_choice *foreign)
+                         const bm_foreign_word *foreign)
 {
     const bm_entry *e = bm_config_find(config, section, o->key);
     const char *text = e != NULL ? e->value : o->fallback;
@@ -247,8 +285,9 @@ static void check_option(bm_faults *f, const bm_config *config,
     value v = {0};
 
     if (text == NULL)
-        bm_fault_add(f, NULL, "%s.%s is not set; add [%s] %s = %s (%s)",
-                     section, o->key, section, o->key,
+        bm_fault_add(f, config != NULL ? config->path : NULL,
+                     "%s.%s is not set; add [%s] %s = %s (%s)", section, o->key,
+                     section, o->key,
                      o->type == BM_TEXT && o->unit != NULL ? o->unit : "VALUE",
                      o->help);
     else if (!bm_is_utf8(text))
@@ -267,13 +306,13 @@ static void check_option(bm_faults *f, const bm_config *config,
 static void check_section(bm_faults *f, const bm_config *config,
                           const bm_section *sections, const char *section,
                           const bm_option *options,
-                          const bm_foreign_choice *foreign)
+                          const bm_foreign_word *foreign)
 {
     for (size_t i = 0; config != NULL && i < config->n; i++) {
         const bm_entry *e = &config->entries[i];
         if (strcmp(e->section, section) == 0 &&
             option_of(options, e->key) == NULL)
-            report_key(f, e, sections, options);
+            report_key(f, e, sections, options, foreign);
     }
     for (const bm_option *o = options; o->key != NULL; o++)
         check_option(f, config, section, o, foreign);

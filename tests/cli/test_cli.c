@@ -229,7 +229,9 @@ static void test_manual_pages_have_all_verbs_options_and_settings(void **_)
         for (const bm_option *o = s->options; o->key != NULL; o++)
             assert_entry(settings, "%s = ", o->key);
     assert_entry(settings, "%s = 40", "mels");
-    assert_says(whole, ".B 128+n\nsignal n\n");
+    assert_says(
+        whole,
+        ".B 128+n\nsignal n, to the program or to a rank that was lost\n");
     assert_fails(BMUF("man", "trian"), 64, "did you mean train?");
     free(whole);
     free(settings);
@@ -302,6 +304,10 @@ static void test_names_of_other_programs_are_known(void **_)
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "-np", "4"), 64,
                  "unknown option -np; give -n N");
+    assert_fails(BMUF("train", "tiny.ini", "--nproc", "4"), 64,
+                 "unknown option --nproc; give -n N");
+    assert_fails(BMUF("train", "tiny.ini", "--schedule.patience=4"), 64,
+                 "did you mean --set schedule.patience=VALUE");
     assert_fails(BMUF("train", "tiny.ini", "--lr", "0.1"), 64,
                  "did you mean --set train.rate=VALUE");
     assert_fails(BMUF("train", "tiny.ini", "--train.epochs=3"), 64,

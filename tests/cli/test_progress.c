@@ -715,6 +715,11 @@ static void test_the_final_table_agrees_with_the_journal(void **_)
     assert_string_equal(row_of(o.out, "epochs "), "epochs    4");
     assert_string_equal(row_of(o.out, "evaluate "),
                         "evaluate  bmuf eval table test");
+    o = BMUF("train", "tiny.ini", "--out", "it's two", "--set",
+             "train.epochs=1");
+    assert_code(o, 0);
+    assert_string_equal(row_of(o.out, "evaluate "),
+                        "evaluate  bmuf eval 'it'\\''s two' DATA");
     json_decref(end);
     json_decref(all);
 }

@@ -140,6 +140,52 @@ static void test_choices_of_other_programs_are_answered_with_ours(void **_)
     }
 }
 
+/* Under any section, in a file and on the command line. */
+static void test_names_of_other_programs_are_answered_with_ours(void **_)
+{
+    static const char *const cases[][2] = {
+        {"train.lr", "train.rate"},
+        {"sgd.lr", "train.rate"},
+        {"bmuf.learning_rate", "train.rate"},
+        {"sgd.optimizer", "sgd.update"},
+        {"batch.batch_size", "batch.sequences"},
+        {"job.world_size", "job.workers"},
+        {"job.nproc", "job.workers"},
+        {"data.cv", "data.dev"},
+        {"data.val", "data.dev"},
+        {"data.valid", "data.dev"},
+    };
+
+    (void)_;
+    FOR_EACH (i, cases) {
+        char set[100], words[100];
+        int section = (int)strcspn(cases[i][0], ".");
+
+        snprintf(set, sizeof set, "%s=1", cases[i][0]);
+        snprintf(words, sizeof words, "%s is unknown; there is %s\n",
+                 cases[i][0], cases[i][1]);
+        assert_fails(BMUF("explain", "tiny.ini", "--set", set), 78, words);
+        snprintf(set, sizeof set, "[%.*s]\n%s = 1\n", section, cases[i][0],
+                 cases[i][0] + section + 1);
+        write_text("theirs.ini", set);
+        assert_says(BMUF("explain", "theirs.ini").err, words);
+        snprintf(words, sizeof words, "did you mean %s?", cases[i][1]);
+        assert_fails(BMUF("options", cases[i][0]), 64, words);
+    }
+    assert_fails(BMUF("pack", "--audio", "train.jsonl", "--out", "d", "--set",
+                      "features.num_mel_bins=40"),
+                 78,
+                 "features.num_mel_bins is unknown; there is features.mels");
+}
+
+static void test_missing_settings_name_the_file(void **_)
+{
+    (void)_;
+    write_text("empty.ini", "");
+    assert_fails(BMUF("train", "empty.ini"), 78,
+                 "empty.ini: data.train is not set; add [data] train");
+}
+
 static void test_conflicting_settings_are_rejected(void **_)
 {
     (void)_;
@@ -506,9 +552,13 @@ static void test_a_dry_run_needs_a_folder_to_write_to(void **_)
     (void)_;
     assert_int_equal(mkdir(in_folder("read_only"), 0500), 0);
     for (size_t i = 0; i < (geteuid() == 0 ? 2U : 4U); i++) {
-        assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", folders[i]),
-                    73);
-        assert_code(BMUF("train", "tiny.ini", "--out", folders[i]), 73);
+        outcome o = BMUF("train", "tiny.ini", "--dry-run", "--out", folders[i]);
+
+        assert_code(o, 73);
+        assert_says(o.err, "the run cannot be written: ");
+        assert_says(o.err, "; give another --out");
+        assert_fails(BMUF("train", "tiny.ini", "--out", folders[i]), 73,
+                     folders[i], "; give another --out");
     }
     assert_code(BMUF("train", "tiny.ini", "--dry-run", "--out", "a/b/c"), 0);
     assert_int_not_equal(access(in_folder("a"), F_OK), 0);
@@ -678,6 +728,8 @@ int main(void)
         cmocka_unit_test(
             test_invalid_settings_of_the_command_line_are_reported),
         cmocka_unit_test(test_choices_of_other_programs_are_answered_with_ours),
+        cmocka_unit_test(test_names_of_other_programs_are_answered_with_ours),
+        cmocka_unit_test(test_missing_settings_name_the_file),
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),

@@ -136,6 +136,43 @@ static void test_a_job_warns_of_too_few_files(void **_)
     assert_null(strstr(o.err, "mpirun needs"));
 }
 
+/* At once: mpirun would wait for its ranks. */
+static void test_a_job_with_far_too_few_files_is_refused(void **_)
+{
+    (void)_;
+    assert_fails(shell("ulimit -n 30; exec \"$0\" doctor -n 2"), 69,
+                 "open files: limited to 30, but mpirun needs 36 or more for 2 "
+                 "ranks; ulimit -n 4096");
+}
+
+static const char two_workers[] = "[data]\ntrain = .\n[model]\nnet = linear\n"
+                                  "[job]\nworkers = 2\n";
+
+/* In the words of train. */
+static void test_more_ranks_than_workers_are_found(void **_)
+{
+    static const char refusal[] = "6 ranks, but job.workers = 2: every rank "
+                                  "needs a worker; start fewer ranks";
+    json_t *all = NULL;
+    outcome o;
+
+    (void)_;
+    write_text("two.ini", two_workers);
+    assert_fails(BMUF("train", "two.ini", "-n", "6"), 78, refusal);
+    o = BMUF("doctor", "two.ini", "-n", "6");
+    assert_code(o, 69);
+    assert_says(o.out, "error    start    6 ranks, but job.workers = 2");
+    assert_says(o.out, refusal);
+    o = BMUF("doctor", "two.ini", "-n", "6", "--json");
+    assert_code(o, 69);
+    all = parse(o.out);
+    assert_false(json_is_true(json_object_get(all, "would_start")));
+    json_decref(all);
+    o = BMUF_ON(3, "doctor", "two.ini"); /* under another mpirun */
+    assert_code(o, 69);
+    assert_says(o.out, "error    start    3 ranks, but job.workers = 2");
+}
+
 static void test_data_of_a_configuration_is_read(void **_)
 {
     outcome o;
@@ -175,8 +212,8 @@ static void test_each_pair_meets_once(void **_)
     }
 }
 
-/* Rank r on host r: all pairs have 1 GB/s, but rank 1 and 3. */
-static json_t *four_hosts(void)
+/* Rank r on host r, or all on one: all pairs have 1 GB/s, but rank 1 and 3. */
+static json_t *four_ranks(bool inside)
 {
     json_t *ranks = json_array();
 
@@ -184,12 +221,13 @@ static json_t *four_hosts(void)
         json_t *links = json_array();
         char host[16];
 
-        snprintf(host, sizeof host, "n%d", r);
+        snprintf(host, sizeof host, "n%d", inside ? 0 : r);
         for (int b = r + 1; b < 4; b++)
-            json_array_append_new(
-                links, json_pack("{s:i, s:i, s:f, s:f, s:b}", "a", r, "b", b,
-                                 "latency_us", 10.0 + b, "gb_per_s",
-                                 r == 1 && b == 3 ? 0.1 : 1.0, "inside", 0));
+            json_array_append_new(links, json_pack("{s:i, s:i, s:f, s:f, s:b}",
+                                                   "a", r, "b", b, "latency_us",
+                                                   10.0 + b, "gb_per_s",
+                                                   r == 1 && b == 3 ? 0.1 : 1.0,
+                                                   "inside", inside));
         json_array_append_new(ranks, json_pack("{s:s, s:{s:o}}", "host", host,
                                                "facts", "links", links));
     }
@@ -199,7 +237,7 @@ static json_t *four_hosts(void)
 static void test_a_slow_link_is_named(void **_)
 {
     bm_exam e = exam_new();
-    json_t *ranks = four_hosts(), *all = bm_links_network(ranks);
+    json_t *ranks = four_ranks(false), *all = bm_links_network(ranks);
     json_t *network = json_object_get(all, "link");
     const char *text = NULL;
 
@@ -215,6 +253,25 @@ static void test_a_slow_link_is_named(void **_)
     assert_true(near(json_number_value(json_object_get(network, "bandwidth")),
                      1, 1e-9));
     json_decref(all);
+    json_decref(ranks);
+    exam_free(&e);
+}
+
+/* They have no cable. */
+static void test_a_slow_pair_of_one_host_has_no_cable(void **_)
+{
+    bm_exam e = exam_new();
+    json_t *ranks = four_ranks(true);
+    char *remedies = NULL;
+
+    (void)_;
+    bm_links_compare(&e, ranks);
+    assert_says(finding(e.findings, "warning"),
+                "rank 1 on n0 and rank 3 on n0: 0.1 GB/s");
+    remedies = json_dumps(e.findings, 0);
+    assert_says(remedies, "more ranks than cores, or other load");
+    assert_null(strstr(remedies, "cable"));
+    free(remedies);
     json_decref(ranks);
     exam_free(&e);
 }
@@ -346,6 +403,33 @@ static void test_equal_findings_are_one_line(void **_)
     json_decref(none);
 }
 
+/* Ranks of a host that measure other speeds are one line, unless one has a
+ * fault. */
+static void test_ranks_of_a_host_say_once_that_it_is_fine(void **_)
+{
+    json_t *job = json_array(), *none = json_object(), *all = NULL;
+
+    (void)_;
+    for (int r = 0; r < 2; r++) {
+        bm_exam e = exam_new();
+        json_t *report = bm_report_new("n");
+
+        bm_find(&e, BM_FINE, "", "reads %d MB/s", 100 + r);
+        if (r == 1)
+            bm_find(&e, BM_DOUBTFUL, "", "rank 1 is slow");
+        bm_report_add(report, "data", &e);
+        json_array_append_new(job, report);
+        exam_free(&e);
+    }
+    all = bm_report_findings(job, none);
+    assert_int_equal(json_array_size(all), 2);
+    assert_string_equal(finding(all, "ok"), "reads 100 MB/s");
+    assert_string_equal(finding(all, "warning"), "rank 1 is slow");
+    json_decref(all);
+    json_decref(job);
+    json_decref(none);
+}
+
 /* ---- limits on time ------------------------------------------------------ */
 
 static void sleep_long(bm_exam *e)
@@ -406,6 +490,10 @@ int main(void)
         cmocka_unit_test(test_no_file_of_the_check_is_left),
         cmocka_unit_test(test_faults_of_a_machine_are_found),
         cmocka_unit_test(test_a_job_warns_of_too_few_files),
+        cmocka_unit_test(test_a_job_with_far_too_few_files_is_refused),
+        cmocka_unit_test(test_more_ranks_than_workers_are_found),
+        cmocka_unit_test(test_a_slow_pair_of_one_host_has_no_cable),
+        cmocka_unit_test(test_ranks_of_a_host_say_once_that_it_is_fine),
         cmocka_unit_test(test_data_of_a_configuration_is_read),
         cmocka_unit_test(test_each_pair_meets_once),
         cmocka_unit_test(test_a_slow_link_is_named),

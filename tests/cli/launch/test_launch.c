@@ -189,6 +189,42 @@ static void test_ranks_of_this_host_need_no_allocation(void **_)
     assert_says(o.out, "\n--mca\nras\n^slurm\n");
 }
 
+/* As in a container without ssh and rsh. */
+static void test_ranks_of_this_host_need_no_remote_shell(void **_)
+{
+    char path[8192];
+    outcome o;
+
+    (void)_;
+    snprintf(path, sizeof path, "%s", getenv("PATH"));
+    write_text("ssh", "");
+    assert_int_equal(chmod(in_folder("ssh"), 0700), 0);
+    o = launch();
+    assert_null(strstr(o.out, "\nplm\n"));
+    assert_int_equal(unlink(in_folder("ssh")), 0);
+    run_tool((char *[]){"sh", "-c",
+                        "mkdir \"$1/tools\" && ln -s ../mpirun \"$1/tools\" && "
+                        "for t in sed env grep; do "
+                        "ln -s \"$(command -v $t)\" \"$1/tools\" || exit; done",
+                        "sh", (char *)in_folder("."), NULL});
+    setenv("PATH", in_folder("tools"), 1);
+    o = launch();
+    setenv("OMPI_MCA_plm_rsh_agent", "mine", 1);
+    assert_null(strstr(launch().out, "\nplm\n"));
+    unsetenv("OMPI_MCA_plm_rsh_agent");
+    setenv("PATH", path, 1);
+    assert_code(o, 0);
+    assert_says(o.out, "\n--mca\nplm\n^rsh\n");
+}
+
+static void test_an_interface_without_other_hosts_is_warned_of(void **_)
+{
+    (void)_;
+    assert_says(BMUF("train", "any.ini", "-n", "2", "--interface", "eth9").err,
+                "--interface eth9 has no effect: all ranks are on this host");
+    assert_null(strstr(launch().err, "--interface"));
+}
+
 /* What others have started is not started again. */
 static void test_ranks_that_others_have_started(void **_)
 {
@@ -414,6 +450,19 @@ static void test_a_failure_of_mpirun_is_called_so(void **_)
     assert_int_equal(count_of(o.err, "resume"), 0);
 }
 
+/* mpirun ends with 205 then, and with 128 + n after signal n to a rank. */
+static void test_a_lost_host_is_told_from_a_signal(void **_)
+{
+    (void)_;
+    write_text("code", "205");
+    assert_fails(BMUF("eval", "run", "data", "-n", "2"), 69,
+                 "mpirun has lost the connection to a host");
+    write_text("code", "137");
+    assert_fails(BMUF("eval", "run", "data", "-n", "2"), 137,
+                 "mpirun or a rank was killed by signal 9");
+    assert_int_equal(unlink(in_folder("code")), 0);
+}
+
 /* mpirun itself ends with 0 then. */
 static void test_a_full_disk_for_results_is_a_failure(void **_)
 {
@@ -449,6 +498,7 @@ static int prepare(void **state)
         unsetenv(variable(limits[i]));
     write_text("mpirun", "#!/bin/sh\n"
                          "[ ! -e sleep ] || exec sleep 20\n"
+                         "[ ! -e code ] || exit $(cat code)\n"
                          "if [ -e refuse ]; then\n"
                          "    echo no hosts of this name >&2; exit 255\n"
                          "fi\n"
@@ -490,6 +540,8 @@ int main(void)
         cmocka_unit_test(test_an_allocation_of_slurm_is_used),
         cmocka_unit_test(test_a_single_task_of_slurm_stays_where_it_is),
         cmocka_unit_test(test_ranks_of_this_host_need_no_allocation),
+        cmocka_unit_test(test_ranks_of_this_host_need_no_remote_shell),
+        cmocka_unit_test(test_an_interface_without_other_hosts_is_warned_of),
         cmocka_unit_test(test_ranks_that_others_have_started),
         cmocka_unit_test(test_a_rank_that_fails_before_mpi_says_so),
         cmocka_unit_test(test_wrong_hosts_are_refused),
@@ -500,6 +552,7 @@ int main(void)
                                   programs_end),
         cmocka_unit_test(test_a_full_tmpdir_is_named),
         cmocka_unit_test(test_a_failure_of_mpirun_is_called_so),
+        cmocka_unit_test(test_a_lost_host_is_told_from_a_signal),
         cmocka_unit_test(test_a_full_disk_for_results_is_a_failure),
         cmocka_unit_test(test_ranks_leave_the_input_alone),
     };

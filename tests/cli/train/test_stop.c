@@ -374,6 +374,73 @@ static void test_more_epochs_continue_a_finished_run(void **state)
     assert_not_said(&p, "learning rate jumps");
 }
 
+/* The same command would stop at once, for ever. */
+static void test_a_run_until_an_epoch_names_the_option(void **state)
+{
+    static const char *const until[] = {"2", "2", "1"};
+    program p;
+
+    (void)state;
+    remove_run("part");
+    FOR_EACH (i, until) {
+        char settings[120];
+
+        snprintf(settings, sizeof settings, "train.epochs=3; --until %s",
+                 until[i]);
+        train(&p, "part", 1, settings);
+        assert_ended(&p, 0);
+        snprintf(settings, sizeof settings,
+                 "stopped after epoch 2 (--until %s); the same command without "
+                 "--until goes on",
+                 until[i]);
+        assert_said(&p, settings);
+        assert_not_said(&p, "run the same command again");
+    }
+    train(&p, "part", 1, "train.epochs=3");
+    assert_ended(&p, 0);
+    assert_int_equal(events("part", "block"), 3 * 4);
+}
+
+/* A line of a run's config.ini that begins with `key` becomes `line`. */
+static void edit(const char *run, const char *key, const char *line)
+{
+    char words[200], path[64];
+
+    snprintf(words, sizeof words, "s/^%s.*/%s/", key, line);
+    snprintf(path, sizeof path, "%s/config.ini", run);
+    run_tool((char *[]){"sed", "-i", words, (char *)in_folder(path), NULL});
+}
+
+static void test_an_edited_run_is_told_how_to_go_on(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("part");
+    remove_run("next");
+    train(&p, "part", 1, "--until 1");
+    assert_ended(&p, 0);
+    edit("part", "rate = 0.02", "rate = 0.01");
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        RUN_PROGRAM(&p, "train", "part", "-n", ranks == 1 ? "1" : "2");
+        assert_ended(&p, 78);
+        assert_said(&p, "train.rate: was 0.02, now 0.01");
+        assert_said(&p, "config.ini has other settings than its checkpoints: "
+                        "restore them");
+        assert_said(&p, "--from part --out NEW");
+    }
+    RUN_PROGRAM(&p, "train", "part", "--from", "part", "--out", "next",
+                "--until", "2");
+    assert_ended(&p, 0);
+    edit("part", "rate = 0.01", "rate = 0.02");
+    RUN_PROGRAM(&p, "train", "part", "--until", "2");
+    assert_ended(&p, 0);
+    train(&p, "part", 1, "train.rate=0.01; train.from=next");
+    assert_ended(&p, 78);
+    assert_said(&p, "train.from: was (none), now next");
+    assert_said(&p, "go on with the new settings: --from part --out NEW");
+}
+
 static void test_changed_settings_are_rejected_by_name(void **state)
 {
     size_t size[2];
@@ -431,6 +498,13 @@ static void test_changed_data_are_rejected(void **state)
     }
     train(&p, "done", 1, "data.train=train");
     assert_ended(&p, 0); /* as data had them */
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        train(&p, "done", ranks, "data.train=data");
+        assert_ended(&p, 78);
+        assert_said(&p, "data.train = data has other data than train, with "
+                        "which the run was begun; give another --out");
+        assert_not_said(&p, "have changed since");
+    }
 }
 
 /* Another disk, or another spelling of a path. */
@@ -548,6 +622,8 @@ int main(void)
         cmocka_unit_test(test_a_second_signal_stops_at_once),
         cmocka_unit_test(test_a_finished_run_is_not_changed),
         cmocka_unit_test(test_more_epochs_continue_a_finished_run),
+        cmocka_unit_test(test_a_run_until_an_epoch_names_the_option),
+        cmocka_unit_test(test_an_edited_run_is_told_how_to_go_on),
         cmocka_unit_test(test_changed_settings_are_rejected_by_name),
         cmocka_unit_test(test_equal_settings_may_be_written_differently),
         cmocka_unit_test(test_changed_data_are_rejected),

@@ -805,7 +805,7 @@ static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
     assert_code(BMUF("train", "tune.ini", "--out", "whole"), 0);
     o = BMUF("train", "tune.ini", "--out", "parts", "--until", "2");
     assert_code(o, 0);
-    assert_says(o.err, "stopped after block");
+    assert_says(o.err, "stopped after epoch 2 (--until 2)");
     assert_code(BMUF("info", "parts/model.safetensors"), 66);
     o = BMUF("train", "tune.ini", "--out", "parts", "--set", "tune.rungs=4");
     assert_code(o, 0);
