@@ -105,19 +105,24 @@ static void print_rise(const bm_trainer *t, char *out, size_t room)
 static bm_status diverged(const bm_trainer *t)
 {
     const bm_strategy_ops *ops = bm_strategy_find(t->set.strategy);
+    bool begun = t->done > 0; /* so that there may be checkpoints */
+    bm_sgd_settings sgd = {0};
     char zeta[64] = "", rise[240];
 
+    bm_config_peek(t->config, "sgd", bm_sgd_options, &sgd);
     print_rise(t, rise, sizeof rise);
     if (t->strategy->traits.filtered)
-        snprintf(zeta, sizeof zeta, ", %s.%s", ops->name, ops->settings.rate);
+        snprintf(zeta, sizeof zeta, "%s %s.%s", sgd.clip > 0 ? "," : " or",
+                 ops->name, ops->settings.rate);
     return BM_FAIL(
         BM_ERR_NUMERIC,
-        "training has diverged: no result of block %lld of epoch "
-        "%lld can be used%s; checkpoints of earlier blocks are unchanged. "
-        "Lower train.rate%s or sgd.clip, or take larger blocks if they differ "
-        "much, and give another --out; --from RUN@EPOCH goes on from a "
-        "checkpoint",
-        (long long)t->at.block + 1, (long long)t->at.epoch + 1, rise, zeta);
+        "training has diverged: no result of block %lld of epoch %lld can be "
+        "used%s%s. Lower train.rate%s%s, or take larger blocks if they differ "
+        "much, and give another --out%s",
+        (long long)t->at.block + 1, (long long)t->at.epoch + 1, rise,
+        begun ? "; checkpoints of earlier blocks are unchanged" : "", zeta,
+        sgd.clip > 0 ? " or sgd.clip" : ", set sgd.clip",
+        begun ? "; --from RUN@EPOCH goes on from a checkpoint" : "");
 }
 
 /* ---- what all blocks do -------------------------------------------------- */

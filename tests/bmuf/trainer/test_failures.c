@@ -134,6 +134,7 @@ static void test_a_rise_in_the_first_block_is_divergence(void **state)
         assert_int_equal(
             run_first_block(*state, all_kinds[k], 6, 1e3, 1.5, &got),
             BM_ERR_NUMERIC);
+    assert_null(strstr(bm_last_message(), "checkpoint")); /* none so far */
 }
 
 /* What goes wrong with worker 1, with gradients that are finite. */
@@ -257,18 +258,23 @@ static void test_the_message_names_the_rates_of_the_strategy(void **state)
     static const struct {
         const char *settings[4], *lower;
     } cases[] = {
-        {{"train.strategy=bmuf"}, "train.rate, bmuf.rate or sgd.clip"},
+        {{"train.strategy=bmuf"}, "train.rate or bmuf.rate, set sgd.clip, or"},
+        {{"train.strategy=bmuf", "sgd.clip=9"},
+         "train.rate, bmuf.rate or sgd.clip, or take"},
         {{"train.strategy=bmuf", "block.fragments=2"},
-         "train.rate, bmuf.rate or sgd.clip"},
-        {{"train.strategy=bmuf", "block.warmup=9"}, "train.rate or sgd.clip"},
-        {{"train.strategy=slowmo"}, "train.rate, slowmo.slowmo_lr or sgd.clip"},
-        {{"train.strategy=diloco"}, "train.rate, diloco.outer_lr or sgd.clip"},
-        {{"train.strategy=lookahead"}, "train.rate, lookahead.alpha or "},
-        {{"train.strategy=cntk"}, "train.rate, cntk.block_learning_rate or "},
-        {{"train.strategy=fairseq"}, "train.rate, fairseq.block_lr or "},
-        {{"train.strategy=pika"}, "train.rate, pika.block_lr or sgd.clip"},
-        {{"train.strategy=average"}, "Lower train.rate or sgd.clip"},
-        {{"train.strategy=ssgd"}, "Lower train.rate or sgd.clip"},
+         "train.rate or bmuf.rate, "},
+        {{"train.strategy=bmuf", "block.warmup=9"},
+         "Lower train.rate, set sgd.clip, or take"},
+        {{"train.strategy=slowmo"}, "train.rate or slowmo.slowmo_lr, "},
+        {{"train.strategy=diloco"}, "train.rate or diloco.outer_lr, "},
+        {{"train.strategy=lookahead"}, "train.rate or lookahead.alpha, "},
+        {{"train.strategy=cntk"}, "train.rate or cntk.block_learning_rate, "},
+        {{"train.strategy=fairseq"}, "train.rate or fairseq.block_lr, "},
+        {{"train.strategy=pika"}, "train.rate or pika.block_lr, "},
+        {{"train.strategy=average"}, "Lower train.rate, set sgd.clip, or"},
+        {{"train.strategy=average", "sgd.clip=9"},
+         "Lower train.rate or sgd.clip, or"},
+        {{"train.strategy=ssgd"}, "Lower train.rate, set sgd.clip, or"},
     };
     problem p = {.workers = 1, .batch = BATCH, .poisoned = 1, .excess = 1e6};
     bm_comm *one = NULL;
@@ -284,6 +290,7 @@ static void test_the_message_names_the_rates_of_the_strategy(void **state)
             assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
         assert_int_equal(bm_trainer_block(j.trainer, 0.25, &report),
                          BM_ERR_NUMERIC);
+        assert_non_null(strstr(bm_last_message(), "checkpoints of earlier"));
         if (strstr(bm_last_message(), cases[i].lower) == NULL)
             fail_msg("%s: %s", cases[i].settings[0], bm_last_message());
         close_job(&j);
