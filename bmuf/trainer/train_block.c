@@ -298,16 +298,24 @@ bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
                               own->bad != BM_GOOD, &own->steps);
 }
 
-/* Fails if no worker's model counts, unless none had data. */
+/* Whether a worker had a sample that the loss can use. */
+static bool has_samples(const bm_trainer *t)
+{
+    bool any = false;
+
+    for (int k = 0; k < t->workers; k++)
+        any = any || t->table[k].samples > 0;
+    return any;
+}
+
+/* Fails if no worker's model counts, unless none had samples. */
 static bm_status someone_is_good(const bm_trainer *t)
 {
-    double samples = 0, good = 0;
+    double good = 0;
 
-    for (int k = 0; k < t->workers; k++) {
-        samples += t->table[k].samples;
+    for (int k = 0; k < t->workers; k++)
         good += weight_of(&t->table[k]);
-    }
-    return samples > 0 && good == 0 ? diverged(t) : BM_OK;
+    return good == 0 && has_samples(t) ? diverged(t) : BM_OK;
 }
 
 /* Updates made in this block, the mean over workers, weighted as their models
@@ -356,11 +364,14 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
 
 /* ---- steps and events ---------------------------------------------------- */
 
-/* There is one model, and all scores are of it. */
+/* There is one model, and all scores are of it. Fails unless they are good, or
+ * no worker had samples. */
 static bm_status all_is_good(const bm_trainer *t)
 {
     bm_score sum = {0}, first = {0};
 
+    if (!has_samples(t))
+        return BM_OK;
     for (int k = 0; k < t->workers; k++) {
         bm_score_add(&sum, &t->table[k].score);
         bm_score_add(&first, &t->table[k].first);
