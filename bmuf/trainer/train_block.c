@@ -27,6 +27,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/trace/span.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -497,6 +498,21 @@ static void add_up(const bm_trainer *t, bm_block_report *out)
     }
 }
 
+/* Once, as the journal has the number of every block. */
+static void warn_of_bad_steps(bm_trainer *t, double n)
+{
+    if (n > 0 && !t->warned && bm_comm_rank(t->comm) == 0)
+        bm_log(
+            BM_WARNING,
+            "skipped %s of block %lld of epoch %lld: the gradient was NaN or "
+            "infinite; later ones are counted in the journal, as bad_steps, "
+            "without a warning. If there are many, lower train.rate, and look "
+            "at the data with bmuf check",
+            bm_count_noun((long long)n, "step").text,
+            (long long)t->at.block + 1, (long long)t->at.epoch + 1);
+    t->warned = t->warned || n > 0;
+}
+
 /* Collective. *steps > 0, or BM_ERR_FORMAT. */
 static bm_status next_block(bm_trainer *t, int64_t *steps)
 {
@@ -555,6 +571,7 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
         BM_TRY(train_one_model(t, steps, (float)rate));
     BM_TRY(bm_comm_busiest(t->comm, before, &out.traffic));
     add_up(t, &out);
+    warn_of_bad_steps(t, out.bad_steps);
     BM_TRY(bm_events_service(t->events, &out.service));
     if (t->ema != NULL && !t->strategy->late && out.samples > 0)
         bm_ema_update(t->ema);

@@ -399,6 +399,24 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
     assert_same_model("one", "two");
 }
 
+/* Activations of one sequence overflow, and gradients with them, in every
+ * epoch. */
+static void test_skipped_steps_are_warned_of_once(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("huge");
+    make_sick("huge", 7, 3e38f, 1);
+    remove_run("steps");
+    train(&p, "steps", 2,
+          "data.train=huge; train.epochs=3; "
+          "model.net=scale:10 linear:20 relu linear");
+    assert_ended(&p, 0);
+    assert_true(sum_of("steps", "bad_steps") == 3);
+    assert_int_equal(times_said(&p, ": the gradient was NaN or infinite"), 1);
+}
+
 /* Warnings in the journal that begin with a worker; all were printed. */
 static int warnings_of_workers(const char *run, const program *p)
 {
@@ -540,6 +558,7 @@ int main(void)
         cmocka_unit_test(
             test_divergence_ends_training_and_keeps_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
+        cmocka_unit_test(test_skipped_steps_are_warned_of_once),
         cmocka_unit_test(test_a_diverged_worker_is_left_out_and_reported),
         cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
         cmocka_unit_test(test_infeasible_sequences_follow_the_policy),
