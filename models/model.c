@@ -48,17 +48,19 @@ static size_t weights(const bm_layer *l, bool statistics)
     return n;
 }
 
-/* *all <- with the weights of this layer; those whose number is not known yet do
- * not count. */
-static bm_status check_size(const bm_layer *l, size_t *all)
+/* *all <- with the weights of this layer. Sizes that are not known yet are not
+ * judged; they stay below the limit, so that no later one overflows. */
+static bm_status check_size(bm_layer *l, size_t *all)
 {
     size_t n = bm_size_add(weights(l, false), weights(l, true));
 
+    if (l->assumed) {
+        l->n_out = l->n_out < largest ? l->n_out : largest;
+        return BM_OK;
+    }
     if (l->n_out > largest)
         return bm_layer_fail(l, "%zu outputs per frame; the limit is %zu",
                              l->n_out, largest);
-    if (l->assumed)
-        return BM_OK;
     *all = bm_size_add(*all, n);
     if (*all > largest)
         return bm_layer_fail(l, "more than %zu weights in total", largest);

@@ -457,6 +457,15 @@ static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
     assert_int_equal(count_of(o.err, warning), 1);
 }
 
+/* Those that were assumed while there were no data. */
+static void test_sizes_are_those_of_the_data(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("explain", "tiny.ini", "--set",
+                      "model.net=stack:1000000*2 linear"),
+                 78, "8000000000000 outputs per frame; the limit is");
+}
+
 /* ---- explain, train --dry-run and train ---------------------------------- */
 
 /* Without a device, and on as many ranks. */
@@ -689,6 +698,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
+        cmocka_unit_test(test_sizes_are_those_of_the_data),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
         cmocka_unit_test(test_defaults_are_not_warned_of),
         cmocka_unit_test(test_settings_that_count_are_not_warned_of),
