@@ -3,6 +3,7 @@
 #include "bmuf/strategy.h"
 #include "cli/settings.h"
 #include "core/words.h"
+#include "models/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,6 +290,21 @@ bool bm_condition_holds(const bm_config *config, const char *section,
     return missing(config, section, key) == NULL;
 }
 
+static void check_pool(const bm_config *config,
+                       void (*warn)(void *self, const char *text), void *self)
+{
+    char name[40], text[400];
+
+    if (!bm_model_pools_to_one(config, name, sizeof name))
+        return;
+    snprintf(text, sizeof text,
+             "%s: model.net: %s makes one number of a whole sequence; behind "
+             "flat frames, as those of linear, blstm and attention are, take "
+             "pool:1024x1 for sequences of up to 1024 frames",
+             bm_config_origin(config, "model", "net"), name);
+    warn(self, text);
+}
+
 void bm_conditions_check(const bm_config *config,
                          void (*warn)(void *self, const char *text), void *self)
 {
@@ -310,4 +326,5 @@ void bm_conditions_check(const bm_config *config,
                      bm_config_text(config, s->name, o->key), why);
             warn(self, text);
         }
+    check_pool(config, warn, self);
 }

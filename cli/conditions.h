@@ -19,8 +19,8 @@ bool bm_condition_holds(const bm_config *config, const char *section,
                         const char *key);
 
 /* Calls warn() for every setting that was given a value other than its default
- * and has no effect, in the order of the sections. `config` must have passed
- * bm_config_check. */
+ * and has no effect, in the order of the sections, and for a pool:all that makes
+ * a sequence one number. `config` must have passed bm_config_check. */
 void bm_conditions_check(const bm_config *config,
                          void (*warn)(void *self, const char *text),
                          void *self);

@@ -457,6 +457,34 @@ static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
     assert_int_equal(count_of(o.err, warning), 1);
 }
 
+/* pool:all has a number for each channel; flat frames have one channel. */
+static void test_a_pool_of_flat_frames_is_warned_of(void **_)
+{
+    static const struct {
+        const char *net, *layer; /* NULL: no warning */
+    } nets[] = {
+        {"model.net=linear:8 tanh pool:all,mean linear", "2.pool"},
+        {"model.net=blstm:8 pool:3x1 pool:all linear", "2.pool"},
+        {"model.net=conv:4,3x3 linear:8 pool:all linear", "2.pool"},
+        {"model.net=conv:4,3x3 relu pool:2x2 pool:all,mean linear", NULL},
+        {"model.net=linear:8 tanh pool:1024x1,mean linear", NULL},
+    };
+
+    (void)_;
+    FOR_EACH (i, nets) {
+        bm_config *config = settings_of(&nets[i].net, 1);
+        warnings w = {0};
+
+        bm_conditions_check(config, listen, &w);
+        assert_int_equal(w.n, nets[i].layer != NULL);
+        if (nets[i].layer != NULL) {
+            assert_says(w.text, nets[i].layer);
+            assert_says(w.text, "makes one number of a whole sequence");
+        }
+        bm_config_free(config);
+    }
+}
+
 /* Those that were assumed while there were no data. */
 static void test_sizes_are_those_of_the_data(void **_)
 {
@@ -698,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
+        cmocka_unit_test(test_a_pool_of_flat_frames_is_warned_of),
         cmocka_unit_test(test_sizes_are_those_of_the_data),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
         cmocka_unit_test(test_defaults_are_not_warned_of),

@@ -484,7 +484,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"pool:2 linear", "ctc", "'2' is not a valid window; give FRAMESxROWS"},
         {"pool:2x2 linear", "cross_entropy", "an output for every frame"},
         {"pool:all linear", "cross_entropy",
-         "end in 'pool:all linear' with model.loss = ctc"},
+         "set model.loss = ctc and end in 'pool:all linear' behind conv, in "
+         "'pool:1024x1 linear' behind flat frames"},
         {"pool:2x2,max linear", "ctc",
          "'max' is neither mean nor stride:TIMExHEIGHT nor pad:TIMExHEIGHT"},
         {"pool:2x2,pad:2x0 linear", "ctc",
