@@ -543,6 +543,43 @@ static void test_infeasible_sequences_follow_the_policy(void **state)
     }
 }
 
+/* In the order of the file the first block has that sequence alone. */
+#define BLOCKS_OF_ONE                                                          \
+    "data.train=long; data.dev=; batch.order=file; batch.sequences=1; "        \
+    "block.frames_total=0; block.steps=1; job.workers=1; "                     \
+    "train.rate=0.001; train.diverged=0; schedule.kind=constant; "             \
+    "train.checkpoint_every=1; train.strategy="
+
+static void test_a_block_without_usable_sequences_is_warned_of(void **state)
+{
+    static const char *const strategies[] = {"average", "local"};
+    char all[400], first[440];
+    program p;
+
+    (void)state;
+    remove_run("long");
+    digits_pack("long", 60, too_long);
+    FOR_EACH (i, strategies) {
+        snprintf(all, sizeof all, BLOCKS_OF_ONE "%s", strategies[i]);
+        snprintf(first, sizeof first, "%s; --until 1", all);
+        remove_run("straight");
+        train(&p, "straight", 1, all);
+        assert_ended(&p, 0);
+        assert_int_equal(
+            times_said(&p, "can be learned from: all sequences have more "
+                           "labels than model.net leaves frames; the block "
+                           "changes nothing"),
+            2);
+        assert_true(sum_of("straight", "skipped") == 2);
+        remove_run("halted");
+        train(&p, "halted", 1, first);
+        assert_ended(&p, 0);
+        train(&p, "halted", 1, all);
+        assert_ended(&p, 0);
+        assert_same_model("straight", "halted");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +599,7 @@ int main(void)
         cmocka_unit_test(test_a_diverged_worker_is_left_out_and_reported),
         cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
         cmocka_unit_test(test_infeasible_sequences_follow_the_policy),
+        cmocka_unit_test(test_a_block_without_usable_sequences_is_warned_of),
     };
 
     return cmocka_run_group_tests_name("faults", tests, digits_set_up,
