@@ -3,6 +3,7 @@
 #include "bmuf/strategy.h"
 #include "cli/settings.h"
 #include "core/words.h"
+#include "models/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,9 @@
  *     PER_BLOCK, PER_EVENT       how often train.strategy exchanges
  *
  * where the setting that it names must apply itself: clock.times applies only
- * with clock.kind = virtual, and clock.kind with an asynchronous strategy. The
- * section of a strategy applies only with that strategy, if it has no row here.
+ * with clock.kind = virtual, and clock.kind with an asynchronous strategy.
+ * Conditions that must all hold are joined by ", and with ". The section of a
+ * strategy applies only with that strategy, if it has no row here.
  */
 static const struct condition {
     const char *names; /* section.key, several joined by ' ', or a section */
@@ -69,7 +71,9 @@ static const struct condition {
     {"sgd.nesterov", "sgd.momentum > 0"},
     {"sgd.beta1", "sgd.update = adamw"},
     {"sgd.beta2 sgd.epsilon", "sgd.update = adamw,rmsprop"},
-    {"sgd.local_state", PER_BLOCK " or asgd.update = local"},
+    {"sgd.local_state", PER_BLOCK " or asgd.update = local, and with "
+                                  "sgd.momentum > 0 or sgd.update = "
+                                  "adamw,rmsprop"},
     {"schedule.kind schedule.warmup schedule.stop_after", ""},
     {"schedule.decay", "schedule.kind = exponential,newbob"},
     {"schedule.threshold schedule.patience schedule.ramp schedule.least",
@@ -199,21 +203,47 @@ static bool holds(const bm_config *config, judge *named, const char *term,
     return yes && *why == NULL;
 }
 
+/* What is left of a text behind its first part, which ends at `mark` or at
+ * `end`; NULL: nothing. *length <- of that part. */
+static const char *part(const char *text, const char *end, const char *mark,
+                        size_t *length)
+{
+    const char *at = strstr(text, mark);
+    bool last = at == NULL || at >= end;
+
+    *length = (size_t)((last ? end : at) - text);
+    return last ? NULL : at + strlen(mark);
+}
+
+/* Whether one of several terms holds. */
+static bool one_holds(const bm_config *config, judge *named, const char *term,
+                      const char *end, const char **why)
+{
+    while (term != NULL) {
+        size_t length = 0;
+        const char *next = part(term, end, " or ", &length);
+
+        if (holds(config, named, term, length, why))
+            return true;
+        term = next;
+    }
+    return false;
+}
+
 static bool hold(const bm_config *config, judge *named, const char *when,
                  const char **why)
 {
-    static const char either[] = " or ";
+    const char *end = when + strlen(when);
 
-    for (;;) {
-        const char *end = strstr(when, either);
+    while (when != NULL) {
+        size_t length = 0;
+        const char *next = part(when, end, ", and with ", &length);
 
-        if (holds(config, named, when,
-                  end != NULL ? (size_t)(end - when) : strlen(when), why))
-            return true;
-        if (end == NULL)
+        if (!one_holds(config, named, when, when + length, why))
             return false;
-        when = end + strlen(either);
+        when = next;
     }
+    return true;
 }
 
 static const char *judge_by(const bm_config *config, judge *named,
@@ -260,6 +290,21 @@ bool bm_condition_holds(const bm_config *config, const char *section,
     return missing(config, section, key) == NULL;
 }
 
+static void check_pool(const bm_config *config,
+                       void (*warn)(void *self, const char *text), void *self)
+{
+    char name[40], text[400];
+
+    if (!bm_model_pools_to_one(config, name, sizeof name))
+        return;
+    snprintf(text, sizeof text,
+             "%s: model.net: %s makes one number of a whole sequence; behind "
+             "flat frames, as those of linear, blstm and attention are, take "
+             "pool:1024x1 for sequences of up to 1024 frames",
+             bm_config_origin(config, "model", "net"), name);
+    warn(self, text);
+}
+
 void bm_conditions_check(const bm_config *config,
                          void (*warn)(void *self, const char *text), void *self)
 {
@@ -267,16 +312,19 @@ void bm_conditions_check(const bm_config *config,
 
     for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
         for (const bm_option *o = s->options; o->key != NULL; o++) {
+            const char *origin = bm_config_origin(config, s->name, o->key);
             const char *why = NULL;
 
-            if (bm_config_changed(config, s->name, s->options, o->key))
+            if (bm_config_changed(config, s->name, s->options, o->key) &&
+                strcmp(origin, "default") != 0)
                 why = missing(config, s->name, o->key);
             if (why == NULL)
                 continue;
             snprintf(text, sizeof text,
                      "%s: %s.%s = %s has no effect: it applies only with %s",
-                     bm_config_origin(config, s->name, o->key), s->name, o->key,
+                     origin, s->name, o->key,
                      bm_config_text(config, s->name, o->key), why);
             warn(self, text);
         }
+    check_pool(config, warn, self);
 }

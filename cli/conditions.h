@@ -18,9 +18,9 @@ const char *bm_condition(const char *section, const char *key);
 bool bm_condition_holds(const bm_config *config, const char *section,
                         const char *key);
 
-/* Calls warn() for every setting that has a value other than its default and no
- * effect, in the order of the sections. `config` must have passed
- * bm_config_check. */
+/* Calls warn() for every setting that was given a value other than its default
+ * and has no effect, in the order of the sections, and for a pool:all that makes
+ * a sequence one number. `config` must have passed bm_config_check. */
 void bm_conditions_check(const bm_config *config,
                          void (*warn)(void *self, const char *text),
                          void *self);

@@ -251,8 +251,8 @@ typedef struct bm_attention {
     float scale;
 } bm_attention;
 
-/* What CTC does with an infeasible sequence, one that has fewer frames than
- * labels + repeats (bm_ctc_repeats). */
+/* What CTC does with an infeasible sequence, one that has no frames, or fewer
+ * than labels + repeats (bm_ctc_repeats). */
 typedef enum bm_infeasible {
     BM_INFEASIBLE_ERROR, /* the caller rejects it before; here: as SKIP */
     BM_INFEASIBLE_SKIP,  /* left out of the mean and of its denominator */

@@ -336,8 +336,8 @@ BM_SIZE_OPERATION(ctc_work, true,
  *     (1 - smoothing) loss + smoothing (mean over the frames of KL(u || p))
  *
  * where p is the softmax and u is uniform, and zero past their ends; the score
- * has no smoothing. A sequence whose loss is not finite is skipped. work
- * [bm_ctc_work] is scratch. */
+ * has no smoothing. A sequence whose loss is not finite is skipped; one without
+ * frames is infeasible. work [bm_ctc_work] is scratch. */
 BM_OPERATION(ctc,
              fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
                  smoothing >= 0 && smoothing < 1,
@@ -350,8 +350,8 @@ BM_OPERATION(ctc,
  * each frame (t.count = e.frames). Adds the batch to *score. dy [T, B, C],
  * unless its data is NULL, becomes the gradient of the mean over the frames
  * that count, with targets of 1 - smoothing for the class and smoothing / C more
- * for each class; the score has no smoothing. A sequence whose loss is not
- * finite is skipped. */
+ * for each class; the score has no smoothing. A sequence without frames, or whose
+ * loss is not finite, is skipped. */
 BM_OPERATION(cross_entropy,
              fits(e, y) && (dy.data == NULL || same_shape(dy, y)) &&
                  smoothing >= 0 && smoothing < 1,

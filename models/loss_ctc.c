@@ -3,7 +3,7 @@
 
 static bool feasible(size_t frames, const int32_t *labels, size_t n)
 {
-    return frames >= n + bm_ctc_repeats(labels, n);
+    return frames > 0 && frames >= n + bm_ctc_repeats(labels, n);
 }
 
 const bm_loss_ops bm_loss_ctc = {

@@ -48,17 +48,19 @@ static size_t weights(const bm_layer *l, bool statistics)
     return n;
 }
 
-/* *all <- with the weights of this layer; those whose number is not known yet do
- * not count. */
-static bm_status check_size(const bm_layer *l, size_t *all)
+/* *all <- with the weights of this layer. Sizes that are not known yet are not
+ * judged; they stay below the limit, so that no later one overflows. */
+static bm_status check_size(bm_layer *l, size_t *all)
 {
     size_t n = bm_size_add(weights(l, false), weights(l, true));
 
+    if (l->assumed) {
+        l->n_out = l->n_out < largest ? l->n_out : largest;
+        return BM_OK;
+    }
     if (l->n_out > largest)
         return bm_layer_fail(l, "%zu outputs per frame; the limit is %zu",
                              l->n_out, largest);
-    if (l->assumed)
-        return BM_OK;
     *all = bm_size_add(*all, n);
     if (*all > largest)
         return bm_layer_fail(l, "more than %zu weights in total", largest);
@@ -139,8 +141,9 @@ static bm_status plan(bm_model *m, bool assumed, size_t *at)
             return bm_layer_fail(l,
                                  "%s needs an output for every frame, but this "
                                  "layer drops frames; for a class per sequence "
-                                 "end in 'pool:all linear' with model.loss = "
-                                 "ctc",
+                                 "set model.loss = ctc and end in 'pool:all "
+                                 "linear' behind conv, in 'pool:1024x1 linear' "
+                                 "behind flat frames",
                                  m->loss->name);
         rate = l->rate_out;
         assumed = is_assumed_behind(l);
@@ -311,12 +314,16 @@ static bm_status choose(bm_model *m, const bm_model_settings *settings)
     return BM_OK;
 }
 
-/* Assumes one class, and frames so high that every kernel fits. Whether branches
- * have equal sizes may depend on the data. */
+/* For plans without data: one class, and frames so high that every kernel
+ * fits. */
+static const bm_model_shape some_shape = {.n_features = 1 << 16,
+                                          .n_classes = 1};
+
+/* Whether branches have equal sizes may depend on the data. */
 void bm_model_check(const bm_config *config, bm_faults *faults)
 {
     bm_model_settings set = {0};
-    bm_model m = {.shape = {.n_features = 1 << 16, .n_classes = 1}};
+    bm_model m = {.shape = some_shape};
     bm_status status = BM_OK;
     size_t at = 0;
     bool meets = false;
@@ -334,6 +341,29 @@ void bm_model_check(const bm_config *config, bm_faults *faults)
         bm_config_fault(faults, config, "model", "net", "%s",
                         bm_last_message());
     free(m.layers);
+}
+
+bool bm_model_pools_to_one(const bm_config *config, char *name, size_t room)
+{
+    bm_model_settings set = {0};
+    bm_model m = {.shape = some_shape};
+    size_t at = 0;
+    bool found = false;
+
+    bm_config_peek(config, "model", bm_model_options, &set);
+    m.loss = bm_loss_find(set.loss);
+    if (bm_net_parse(set.net, &m.layers, &m.n_layers) == BM_OK &&
+        plan(&m, true, &at) == BM_OK)
+        for (size_t k = 0; k < m.n_layers && !found; k++) {
+            const bm_layer *l = &m.layers[k];
+
+            found = l->ops == &bm_layer_pool && l->n_out == 1 &&
+                    l->time.size > BM_LAYER_WINDOW;
+            if (found)
+                snprintf(name, room, "%s", l->name);
+        }
+    free(m.layers);
+    return found;
 }
 
 bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,

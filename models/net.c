@@ -106,18 +106,24 @@ static bm_status missing(const bm_layer *l, const char *what)
     return bm_layer_fail(l, "the %s is missing: %s", what, l->ops->help);
 }
 
-bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
-                         size_t *out)
+bm_status bm_layer_count_up_to(const bm_layer *l, const char *what,
+                               const char *text, size_t most, size_t *out)
 {
     char number[40];
 
     snprintf(number, sizeof number, "number of %s", what);
     if (text == NULL || text[0] == '\0')
         return missing(l, number);
-    if (!parse_number(text, 1, MOST_THINGS, out))
-        return bm_layer_fail(l, "'%s' is not a %s from 1 to %d", text, number,
-                             MOST_THINGS);
+    if (!parse_number(text, 1, most, out))
+        return bm_layer_fail(l, "'%s' is not a %s from 1 to %zu", text, number,
+                             most);
     return BM_OK;
+}
+
+bm_status bm_layer_count(const bm_layer *l, const char *what, const char *text,
+                         size_t *out)
+{
+    return bm_layer_count_up_to(l, what, text, MOST_THINGS, out);
 }
 
 bm_status bm_layer_probability(const bm_layer *l, const char *text, float *out)

@@ -132,6 +132,15 @@ bm_sgd *bm_server_sgd(bm_server *s)
     return s->sgd;
 }
 
+/* Keeps the first failure and its message. */
+static void note_failure(bm_server *s, bm_status status)
+{
+    if (status == BM_OK || s->status != BM_OK)
+        return;
+    s->status = status;
+    snprintf(s->error, sizeof s->error, "%s", bm_last_message());
+}
+
 static bm_status answer(bm_server *s, int rank, bool with_model)
 {
     bm_message m = {.word = {[BM_VERSION] = s->version}};
@@ -188,7 +197,7 @@ static bm_status update(bm_server *s)
             bm_axpby(p->be, p->n, 1, p->g, 1, p->w);
         s->version++;
     }
-    bm_keep_first(&s->status, bm_sync(p->be));
+    note_failure(s, bm_sync(p->be));
     for (int i = 0; i < s->n_waiting; i++)
         BM_TRY(answer(s, s->waiting[i].rank, s->waiting[i].wants));
     s->n_waiting = 0;
@@ -229,9 +238,7 @@ static void *serve(void *self)
 
     while (s->active > 0 && status == BM_OK)
         status = serve_one(s);
-    bm_keep_first(&s->status, status);
-    if (s->status != BM_OK)
-        snprintf(s->error, sizeof s->error, "%s", bm_last_message());
+    note_failure(s, status);
     return NULL;
 }
 

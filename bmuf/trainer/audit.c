@@ -152,13 +152,9 @@ static bm_status get_state(bm_sgd *sgd, float *to)
     bm_state list[BM_SGD_STATES];
     size_t k = list_state(sgd, list);
 
-    for (size_t i = 0; i < k; to += list[i++].count) {
-        if (list[i].be == NULL)
-            memcpy(to, list[i].x, list[i].count * sizeof *to);
-        else
-            bm_get(list[i].be, to, list[i].x, list[i].count);
-    }
-    return k > 0 && list[0].be != NULL ? bm_sync(list[0].be) : BM_OK;
+    for (size_t i = 0; i < k; to += list[i++].count)
+        bm_get(list[i].be, to, list[i].x, list[i].count);
+    return bm_sync(list[0].be);
 }
 
 static void put_state(bm_sgd *sgd, const float *from)
@@ -166,12 +162,8 @@ static void put_state(bm_sgd *sgd, const float *from)
     bm_state list[BM_SGD_STATES];
     size_t k = list_state(sgd, list);
 
-    for (size_t i = 0; i < k; from += list[i++].count) {
-        if (list[i].be == NULL)
-            memcpy(list[i].x, from, list[i].count * sizeof *from);
-        else
-            bm_put(list[i].be, list[i].x, from, list[i].count);
-    }
+    for (size_t i = 0; i < k; from += list[i++].count)
+        bm_put(list[i].be, list[i].x, from, list[i].count);
 }
 
 bm_status bm_audit_lend(bm_audit *a, int j, bm_sgd *sgd)
@@ -344,10 +336,8 @@ bm_status bm_audit_verdict(bm_audit *a, bm_position at)
 
 void bm_audit_footprint(const bm_sgd_settings *set, bm_footprint *sum)
 {
-    double vectors = bm_sgd_has_squares(set) ? 2 : 1;
+    double state = 0, update = bm_sgd_memory(set, &state);
     bool lends = bm_sgd_local_state(set) != BM_LOCAL_RESET;
 
-    sum->memory += 3 + vectors * (lends ? 3 : 1);
-    if (bm_sgd_is_muon(set))
-        sum->memory += 2;
+    sum->memory += 3 + update + (lends ? 2 * state : 0);
 }

@@ -177,10 +177,12 @@ static void count(bm_evaluation *own, const bm_seen *s)
 }
 
 /* The model scores a sequence without a reference as if that were empty, all
- * blanks: takes its loss off again. */
+ * blanks, or as infeasible if it has no frames: takes that off again. zero:
+ * infeasible ones count with loss 0. */
 static void unscore(bm_score *own, const float *logits, size_t frames,
-                    size_t stride, size_t n_classes)
+                    size_t stride, size_t n_classes, bool zero)
 {
+    bool empty = frames == 0;
     double loss = 0;
 
     for (size_t t = 0; t < frames; t++) {
@@ -193,9 +195,10 @@ static void unscore(bm_score *own, const float *logits, size_t frames,
             sum += exp(y[c] - most);
         loss += log(sum) + most - y[0];
     }
-    if (isfinite(loss)) {
+    if (isfinite(loss) && (!empty || zero)) {
         own->loss -= loss;
         own->sequences -= 1;
+        own->zeroed -= empty;
     } else {
         own->skipped -= 1;
     }
@@ -242,7 +245,8 @@ static bm_status see_batch(bm_evaluator *e, bm_reader *reader,
             BM_TRY(compare(e, &seen));
             count(own, &seen);
         } else {
-            unscore(&own->score, seen.logits, seen.frames, stride, C);
+            unscore(&own->score, seen.logits, seen.frames, stride, C,
+                    bm_model_infeasible(e->model) == BM_INFEASIBLE_ZERO);
         }
         if (observer != NULL)
             BM_TRY(observer->see(observer->self, &seen));

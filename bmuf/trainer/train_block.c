@@ -27,6 +27,7 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/trace/span.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,19 +106,24 @@ static void print_rise(const bm_trainer *t, char *out, size_t room)
 static bm_status diverged(const bm_trainer *t)
 {
     const bm_strategy_ops *ops = bm_strategy_find(t->set.strategy);
+    bool begun = t->done > 0; /* so that there may be checkpoints */
+    bm_sgd_settings sgd = {0};
     char zeta[64] = "", rise[240];
 
+    bm_config_peek(t->config, "sgd", bm_sgd_options, &sgd);
     print_rise(t, rise, sizeof rise);
     if (t->strategy->traits.filtered)
-        snprintf(zeta, sizeof zeta, ", %s.%s", ops->name, ops->settings.rate);
+        snprintf(zeta, sizeof zeta, "%s %s.%s", sgd.clip > 0 ? "," : " or",
+                 ops->name, ops->settings.rate);
     return BM_FAIL(
         BM_ERR_NUMERIC,
-        "training has diverged: no result of block %lld of epoch "
-        "%lld can be used%s; checkpoints of earlier blocks are unchanged. "
-        "Lower train.rate%s or sgd.clip, or take larger blocks if they differ "
-        "much, and give another --out; --from RUN@EPOCH goes on from a "
-        "checkpoint",
-        (long long)t->at.block + 1, (long long)t->at.epoch + 1, rise, zeta);
+        "training has diverged: no result of block %lld of epoch %lld can be "
+        "used%s%s. Lower train.rate%s%s, or take larger blocks if they differ "
+        "much, and give another --out%s",
+        (long long)t->at.block + 1, (long long)t->at.epoch + 1, rise,
+        begun ? "; checkpoints of earlier blocks are unchanged" : "", zeta,
+        sgd.clip > 0 ? " or sgd.clip" : ", set sgd.clip",
+        begun ? "; --from RUN@EPOCH goes on from a checkpoint" : "");
 }
 
 /* ---- what all blocks do -------------------------------------------------- */
@@ -293,16 +299,24 @@ bm_status bm_trainer_share(bm_trainer *t, int worker, int64_t steps, float rate,
                               own->bad != BM_GOOD, &own->steps);
 }
 
-/* Fails if no worker's model counts, unless none had data. */
+/* Whether a worker had a sample that the loss can use. */
+static bool has_samples(const bm_trainer *t)
+{
+    bool any = false;
+
+    for (int k = 0; k < t->workers; k++)
+        any = any || t->table[k].samples > 0;
+    return any;
+}
+
+/* Fails if no worker's model counts, unless none had samples. */
 static bm_status someone_is_good(const bm_trainer *t)
 {
-    double samples = 0, good = 0;
+    double good = 0;
 
-    for (int k = 0; k < t->workers; k++) {
-        samples += t->table[k].samples;
+    for (int k = 0; k < t->workers; k++)
         good += weight_of(&t->table[k]);
-    }
-    return samples > 0 && good == 0 ? diverged(t) : BM_OK;
+    return good == 0 && has_samples(t) ? diverged(t) : BM_OK;
 }
 
 /* Updates made in this block, the mean over workers, weighted as their models
@@ -351,11 +365,14 @@ static bm_status train_shares(bm_trainer *t, int64_t steps, float rate)
 
 /* ---- steps and events ---------------------------------------------------- */
 
-/* There is one model, and all scores are of it. */
+/* There is one model, and all scores are of it. Fails unless they are good, or
+ * no worker had samples. */
 static bm_status all_is_good(const bm_trainer *t)
 {
     bm_score sum = {0}, first = {0};
 
+    if (!has_samples(t))
+        return BM_OK;
     for (int k = 0; k < t->workers; k++) {
         bm_score_add(&sum, &t->table[k].score);
         bm_score_add(&first, &t->table[k].first);
@@ -481,6 +498,21 @@ static void add_up(const bm_trainer *t, bm_block_report *out)
     }
 }
 
+/* Once, as the journal has the number of every block. */
+static void warn_of_bad_steps(bm_trainer *t, double n)
+{
+    if (n > 0 && !t->warned && bm_comm_rank(t->comm) == 0)
+        bm_log(
+            BM_WARNING,
+            "skipped %s of block %lld of epoch %lld: the gradient was NaN or "
+            "infinite; later ones are counted in the journal, as bad_steps, "
+            "without a warning. If there are many, lower train.rate, and look "
+            "at the data with bmuf check",
+            bm_count_noun((long long)n, "step").text,
+            (long long)t->at.block + 1, (long long)t->at.epoch + 1);
+    t->warned = t->warned || n > 0;
+}
+
 /* Collective. *steps > 0, or BM_ERR_FORMAT. */
 static bm_status next_block(bm_trainer *t, int64_t *steps)
 {
@@ -539,6 +571,7 @@ bm_status bm_trainer_block(bm_trainer *t, double rate, bm_block_report *report)
         BM_TRY(train_one_model(t, steps, (float)rate));
     BM_TRY(bm_comm_busiest(t->comm, before, &out.traffic));
     add_up(t, &out);
+    warn_of_bad_steps(t, out.bad_steps);
     BM_TRY(bm_events_service(t->events, &out.service));
     if (t->ema != NULL && !t->strategy->late && out.samples > 0)
         bm_ema_update(t->ema);

@@ -87,6 +87,10 @@ void bm_trainer_close(bm_trainer *t);
  * more than `diverged` times the loss of equal logits, which an untrained
  * network has.
  *
+ * A block without samples, as the loss can use none of its sequences, changes
+ * nothing, but that easgd and [block] fragments exchange what workers learned
+ * in blocks before; it is no failure.
+ *
  * Fails with BM_ERR_NUMERIC if all workers are left out or, per step or event,
  * if that holds for all workers together. Per block the model is then that of
  * the block's start, and so is all other state, except the models that workers

@@ -51,6 +51,7 @@ struct bm_trainer {
     double compute_s, wait_s, exchange_s, update_s; /* of the block */
     bm_audit *audit;                                /* NULL: [job] audit = 0 */
     double audit_s;                                 /* of compute_s */
+    bool warned;                                    /* of bad steps */
 
     /* of the phase: see warmup.c */
     bm_strategy *strategy;

@@ -126,6 +126,35 @@ static double rate_now(const bm_training *t)
            bm_block_workers(&t->set->block, t->epochs, n) / n;
 }
 
+/* Why no sequence of so many frames, all together, could be used. */
+static const char *why_unusable(double frames)
+{
+    return frames > 0 ? "all sequences have more labels than model.net leaves "
+                        "frames"
+                      : "the features of all sequences are NaN or infinite";
+}
+
+/* Nothing in the block could be used. It has changed nothing; training ends if
+ * the epoch ends with it, and no block of the run had a loss before. */
+static bm_status remark_unusable(const bm_training *t, bm_position at,
+                                 double frames)
+{
+    bool last = at.block + 1 == bm_reader_blocks_of(t->reader, at.epoch);
+
+    if (last && bm_trainer_memory(t->trainer).loss == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "nothing in epoch %lld can be learned from: %s; look at "
+                       "the data with bmuf check",
+                       (long long)at.epoch + 1, why_unusable(t->frames));
+    if (bm_training_first(t))
+        bm_log(BM_WARNING,
+               "nothing in block %lld of epoch %lld can be learned from: %s; "
+               "the block changes nothing; look at the data with bmuf check",
+               (long long)at.block + 1, (long long)at.epoch + 1,
+               why_unusable(frames));
+    return BM_OK;
+}
+
 static bm_status train_block(bm_training *t)
 {
     bm_block_report r = {0};
@@ -139,20 +168,12 @@ static bm_status train_block(bm_training *t)
     BM_TRY(bm_comm_sum(t->comm, (double *)(void *)&passed,
                        sizeof passed / sizeof(double)));
     r.wait_s += bm_span_end(meeting);
-    if (r.samples == 0 && passed.batches > 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "nothing in block %lld of epoch %lld can be learned "
-                       "from: %s; look at the data with bmuf check",
-                       (long long)r.at.block + 1, (long long)r.at.epoch + 1,
-                       passed.frames > 0
-                           ? "all sequences have more labels than model.net "
-                             "leaves frames"
-                           : "the features of all sequences are NaN or "
-                             "infinite");
     seconds = bm_clock() - since;
     t->blocks++;
     t->frames += passed.frames;
     t->seconds += seconds;
+    if (r.samples == 0)
+        BM_TRY(remark_unusable(t, r.at, passed.frames));
     bm_report_block(t, &r, rate, passed, seconds);
     if (r.at.block + 1 == bm_reader_blocks_of(t->reader, r.at.epoch))
         BM_TRY(end_epoch(t));

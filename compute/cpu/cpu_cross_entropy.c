@@ -63,7 +63,7 @@ static bm_score one(const void *self, size_t part, size_t b)
     for (size_t t = 0; t < frames; t++)
         frame(j->loops, C, bm_cpu_frame(j->y, t, b), (size_t)classes[t],
               j->smoothing, bm_cpu_frame(j->dy, t, b), &own);
-    if (isfinite(own.loss))
+    if (frames > 0 && isfinite(own.loss))
         return own;
     bm_cpu_clear_sequence(j->dy, b);
     return (bm_score){.skipped = 1};

@@ -312,7 +312,7 @@ static bm_score run(sequence *s, size_t b, bm_infeasible policy, bm_tensor y,
 {
     bm_score own = {
         .sequences = 1, .frames = (double)s->T, .count = (double)s->L};
-    bool can = s->T >= s->L + s->repeats,
+    bool can = s->T > 0 && s->T >= s->L + s->repeats,
          counts = can || policy == BM_INFEASIBLE_ZERO;
     int32_t scale = 0;
 

@@ -135,8 +135,8 @@ static bool stopping(bm_reader *r)
     return stop;
 }
 
-/* Sets the frames of sequences with NaN or infinite features to 0: CTC skips
- * and counts them, cross entropy ignores them. */
+/* Sequences with NaN or infinite features get 0 frames: the loss skips and
+ * counts them. Without frames there are no targets of frames. */
 static void screen(const bm_reader *r, block *b, const bm_share *s, size_t i)
 {
     int64_t sequence = r->d->units[s->units[i]].first;

@@ -17,16 +17,15 @@ static bm_status read_arguments(bm_layer *l)
     bool strides = false;
 
     snprintf(args, sizeof args, "%s", l->args);
-    BM_TRY(bm_layer_count(l, "frames", bm_layer_argument(&rest), &size));
+    BM_TRY(bm_layer_count_up_to(l, "frames", bm_layer_argument(&rest),
+                                BM_LAYER_WINDOW, &size));
     while ((word = bm_layer_argument(&rest)) != NULL) {
         if (strncmp(word, "stride:", 7) != 0)
             return bm_layer_fail(l, "'%s' is not stride:FRAMES", word);
         BM_TRY(bm_layer_once(l, word, &strides));
-        BM_TRY(bm_layer_count(l, "frames", word + 7, &stride));
+        BM_TRY(bm_layer_count_up_to(l, "frames", word + 7, BM_LAYER_WINDOW,
+                                    &stride));
     }
-    if (size > BM_LAYER_WINDOW || stride > BM_LAYER_WINDOW)
-        return bm_layer_fail(l, "kernel and stride are at most %d frames",
-                             BM_LAYER_WINDOW);
     l->time = (bm_window){size, stride, (size - 1) / 2, size / 2};
     return BM_OK;
 }

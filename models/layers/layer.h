@@ -200,6 +200,11 @@ bm_status bm_layer_fail(const bm_layer *l, const char *format, ...)
 BM_CHECKED bm_status bm_layer_count(const bm_layer *l, const char *what,
                                     const char *text, size_t *out);
 
+/* Likewise, a number from 1 to `most`. */
+BM_CHECKED bm_status bm_layer_count_up_to(const bm_layer *l, const char *what,
+                                          const char *text, size_t most,
+                                          size_t *out);
+
 /* Likewise a probability in [0, 1). */
 BM_CHECKED bm_status bm_layer_probability(const bm_layer *l, const char *text,
                                           float *out);

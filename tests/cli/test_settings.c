@@ -398,6 +398,8 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "sgd.local_state = keep", "a strategy that exchanges once per block"},
         {"train.strategy=asgd", "sgd.local_state=keep",
          "sgd.local_state = keep", "or asgd.update = local"},
+        {"sgd.momentum=0", "sgd.local_state=keep", "sgd.local_state = keep",
+         "and with sgd.momentum > 0 or sgd.update = adamw,rmsprop"},
         {"batch.order=sorted", "batch.buckets=3", "batch.buckets = 3",
          "batch.order = random"},
         {"model.loss=cross_entropy", "model.infeasible=zero",
@@ -437,10 +439,10 @@ static void test_defaults_are_not_warned_of(void **_)
     (void)_;
     FOR_EACH (i, strategies) {
         outcome o = BMUF("explain", "tiny.ini", "--set", "job.workers=1",
-                         "--set", strategies[i]);
+                         "--set", "sgd.momentum=0", "--set", strategies[i]);
 
         assert_code(o, 0);
-        assert_null(strstr(o.err, "has no effect"));
+        assert_null(strstr(o.out, "has no effect"));
     }
 }
 
@@ -455,6 +457,8 @@ static void test_settings_that_count_are_not_warned_of(void **_)
         {"compress.code=topk", "compress.share=0.2"},
         {"train.strategy=average", "bmuf.momentum=auto", "sgd.beta1=0.9"},
         {"train.strategy=asgd", "asgd.update=local", "sgd.local_state=keep"},
+        {"sgd.update=rmsprop", "sgd.momentum=0", "sgd.local_state=average"},
+        {"sgd.update=muon", "sgd.momentum=0.5", "sgd.local_state=average"},
     };
 
     (void)_;
@@ -489,10 +493,51 @@ static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
     o = BMUF("explain", "many.ini");
     assert_code(o, 0); /* so many have no momentum of their own */
     assert_says(o.out, "sgd.nesterov = yes has no effect");
+    o = BMUF("explain", "many.ini", "--set", "sgd.nesterov=no", "--set",
+             "sgd.local_state=average");
+    assert_code(o, 0);
+    assert_says(o.out, "sgd.local_state = average has no effect");
     o = BMUF("train", "tiny.ini", "--out", "idle", "--set", "clock.times=2",
              "--set", "train.epochs=1");
     assert_code(o, 0);
     assert_int_equal(count_of(o.err, warning), 1);
+}
+
+/* pool:all has a number for each channel; flat frames have one channel. */
+static void test_a_pool_of_flat_frames_is_warned_of(void **_)
+{
+    static const struct {
+        const char *net, *layer; /* NULL: no warning */
+    } nets[] = {
+        {"model.net=linear:8 tanh pool:all,mean linear", "2.pool"},
+        {"model.net=blstm:8 pool:3x1 pool:all linear", "2.pool"},
+        {"model.net=conv:4,3x3 linear:8 pool:all linear", "2.pool"},
+        {"model.net=conv:4,3x3 relu pool:2x2 pool:all,mean linear", NULL},
+        {"model.net=linear:8 tanh pool:1024x1,mean linear", NULL},
+    };
+
+    (void)_;
+    FOR_EACH (i, nets) {
+        bm_config *config = settings_of(&nets[i].net, 1);
+        warnings w = {0};
+
+        bm_conditions_check(config, listen, &w);
+        assert_int_equal(w.n, nets[i].layer != NULL);
+        if (nets[i].layer != NULL) {
+            assert_says(w.text, nets[i].layer);
+            assert_says(w.text, "makes one number of a whole sequence");
+        }
+        bm_config_free(config);
+    }
+}
+
+/* Those that were assumed while there were no data. */
+static void test_sizes_are_those_of_the_data(void **_)
+{
+    (void)_;
+    assert_fails(BMUF("explain", "tiny.ini", "--set",
+                      "model.net=stack:1000000*2 linear"),
+                 78, "8000000000000 outputs per frame; the limit is");
 }
 
 /* ---- explain, train --dry-run and train ---------------------------------- */
@@ -733,6 +778,8 @@ int main(void)
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
+        cmocka_unit_test(test_a_pool_of_flat_frames_is_warned_of),
+        cmocka_unit_test(test_sizes_are_those_of_the_data),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
         cmocka_unit_test(test_defaults_are_not_warned_of),
         cmocka_unit_test(test_settings_that_count_are_not_warned_of),

@@ -144,7 +144,8 @@ __global__ static void sequences(bm_cross c)
         errors += __shfl_xor_sync(~0u, errors, step);
     }
     if (lane == 0)
-        c.of_sequences[b] = {isfinite(loss) ? loss : (double)NAN, errors};
+        c.of_sequences[b] = {
+            c.frames[b] > 0 && isfinite(loss) ? loss : (double)NAN, errors};
 }
 
 /* Adds the sequences to the score, on one block. */

@@ -112,7 +112,7 @@ static void describe(bm_extent e, bm_targets t, size_t C, totals n,
     for (size_t b = 0; b < e.B; b++) {
         size_t T = (size_t)e.frames[b], L = (size_t)t.count[b];
         size_t repeats = bm_ctc_repeats(labels + at.labels, L);
-        bool feasible = T >= L + repeats;
+        bool feasible = T > 0 && T >= L + repeats;
 
         sequence[b] = (bm_ctc_sequence){
             .frames = e.frames[b],

@@ -134,6 +134,7 @@ static void test_a_rise_in_the_first_block_is_divergence(void **state)
         assert_int_equal(
             run_first_block(*state, all_kinds[k], 6, 1e3, 1.5, &got),
             BM_ERR_NUMERIC);
+    assert_null(strstr(bm_last_message(), "checkpoint")); /* none so far */
 }
 
 /* What goes wrong with worker 1, with gradients that are finite. */
@@ -199,6 +200,74 @@ static void test_loss_that_is_not_finite_ends_training_by_steps(void **state)
     }
 }
 
+/* Block 2 of epoch 0 has mini-batches, but the loss skips all sequences. */
+static bm_status skip_a_block(void *self, bm_params *params, int worker,
+                              int64_t step, double *samples)
+{
+    problem *p = self;
+
+    if (p->at.epoch > 0 || p->at.block != 2)
+        return gradient(self, params, worker, step, samples);
+    *samples = 0;
+    p->score[worker].skipped += 1;
+    p->batches[worker] += 1;
+    return BM_OK;
+}
+
+/* Trains a job; whether the block that is skipped changes W. */
+static bool run_skipping(bm_comm *comm, problem p, const char *const *settings,
+                         result *out)
+{
+    enum { WHICH = 2 };
+    static float before[N], after[N];
+    job j = open_job(comm, p, settings);
+    bm_task task = {&j.problem,  move,       skip_a_block, read_score,
+                    count_steps, epoch_size, NULL,         NULL};
+
+    memset(out, 0, sizeof *out);
+    assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+    run_blocks(&j, 0, WHICH, out);
+    assert_ok(bm_trainer_global(j.trainer, before));
+    run_blocks(&j, WHICH, WHICH + 1, out);
+    assert_ok(bm_trainer_global(j.trainer, after));
+    assert_true(out->score[WHICH].skipped > 0);
+    assert_true(out->score[WHICH].sequences == 0);
+    run_blocks(&j, WHICH + 1, EPOCHS * BLOCKS, out);
+    assert_int_equal(out->left_out, 0);
+    close_job(&j);
+    return memcmp(before, after, sizeof before) != 0;
+}
+
+/* It is no divergence, whether workers exchange by blocks, steps or events. Of
+ * easgd's workers each has a model of its own, which it pushes all the same; so
+ * has it under block.fragments, with what it learned in blocks before. */
+static void test_a_block_without_usable_sequences_changes_nothing(void **state)
+{
+    static const char *const warming[] = {"train.strategy=bmuf",
+                                          "block.warmup=9", NULL};
+    static const char *const parts[] = {"train.strategy=bmuf",
+                                        "block.fragments=2", NULL};
+    static const char *const local[] = {"train.strategy=local", NULL};
+    static result got, alone;
+    bm_comm *one = NULL;
+    problem single = even;
+
+    assert_ok(bm_comm_open_alone(&one));
+    for (int k = 0; k < KINDS; k++) {
+        bool changes = run_skipping(*state, even, kinds[k], &got);
+
+        if (changes != (strstr(kinds[k][0], "easgd") != NULL))
+            fail_msg("%s %s", kinds[k][0], kinds[k][1]);
+        (void)run_skipping(one, even, kinds[k], &alone);
+        assert_memory_equal(&got, &alone, sizeof got);
+    }
+    assert_false(run_skipping(*state, even, warming, &got));
+    (void)run_skipping(*state, even, parts, &got);
+    single.workers = 1;
+    assert_false(run_skipping(one, single, local, &got));
+    bm_comm_close(one);
+}
+
 /* Losses near zero change by large factors, which is not divergence. */
 static void test_small_losses_may_rise(void **state)
 {
@@ -257,18 +326,23 @@ static void test_the_message_names_the_rates_of_the_strategy(void **state)
     static const struct {
         const char *settings[4], *lower;
     } cases[] = {
-        {{"train.strategy=bmuf"}, "train.rate, bmuf.rate or sgd.clip"},
+        {{"train.strategy=bmuf"}, "train.rate or bmuf.rate, set sgd.clip, or"},
+        {{"train.strategy=bmuf", "sgd.clip=9"},
+         "train.rate, bmuf.rate or sgd.clip, or take"},
         {{"train.strategy=bmuf", "block.fragments=2"},
-         "train.rate, bmuf.rate or sgd.clip"},
-        {{"train.strategy=bmuf", "block.warmup=9"}, "train.rate or sgd.clip"},
-        {{"train.strategy=slowmo"}, "train.rate, slowmo.slowmo_lr or sgd.clip"},
-        {{"train.strategy=diloco"}, "train.rate, diloco.outer_lr or sgd.clip"},
-        {{"train.strategy=lookahead"}, "train.rate, lookahead.alpha or "},
-        {{"train.strategy=cntk"}, "train.rate, cntk.block_learning_rate or "},
-        {{"train.strategy=fairseq"}, "train.rate, fairseq.block_lr or "},
-        {{"train.strategy=pika"}, "train.rate, pika.block_lr or sgd.clip"},
-        {{"train.strategy=average"}, "Lower train.rate or sgd.clip"},
-        {{"train.strategy=ssgd"}, "Lower train.rate or sgd.clip"},
+         "train.rate or bmuf.rate, "},
+        {{"train.strategy=bmuf", "block.warmup=9"},
+         "Lower train.rate, set sgd.clip, or take"},
+        {{"train.strategy=slowmo"}, "train.rate or slowmo.slowmo_lr, "},
+        {{"train.strategy=diloco"}, "train.rate or diloco.outer_lr, "},
+        {{"train.strategy=lookahead"}, "train.rate or lookahead.alpha, "},
+        {{"train.strategy=cntk"}, "train.rate or cntk.block_learning_rate, "},
+        {{"train.strategy=fairseq"}, "train.rate or fairseq.block_lr, "},
+        {{"train.strategy=pika"}, "train.rate or pika.block_lr, "},
+        {{"train.strategy=average"}, "Lower train.rate, set sgd.clip, or"},
+        {{"train.strategy=average", "sgd.clip=9"},
+         "Lower train.rate or sgd.clip, or"},
+        {{"train.strategy=ssgd"}, "Lower train.rate, set sgd.clip, or"},
     };
     problem p = {.workers = 1, .batch = BATCH, .poisoned = 1, .excess = 1e6};
     bm_comm *one = NULL;
@@ -284,6 +358,7 @@ static void test_the_message_names_the_rates_of_the_strategy(void **state)
             assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
         assert_int_equal(bm_trainer_block(j.trainer, 0.25, &report),
                          BM_ERR_NUMERIC);
+        assert_non_null(strstr(bm_last_message(), "checkpoints of earlier"));
         if (strstr(bm_last_message(), cases[i].lower) == NULL)
             fail_msg("%s: %s", cases[i].settings[0], bm_last_message());
         close_job(&j);
@@ -354,6 +429,7 @@ int main(void)
         TEST(test_a_rise_in_the_first_block_is_divergence),
         TEST(test_worker_that_is_not_finite_is_left_out),
         TEST(test_loss_that_is_not_finite_ends_training_by_steps),
+        TEST(test_a_block_without_usable_sequences_changes_nothing),
         TEST(test_small_losses_may_rise),
         TEST(test_divergence_of_all_workers_ends_training),
         TEST(test_the_message_names_the_rates_of_the_strategy),

@@ -10,6 +10,7 @@
 #include "tests/support/speech.h"
 #include "tests/support/support.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,39 @@ static void test_errors_and_loss_are_those_of_the_logits(void **_)
     json_decref(result);
 }
 
+/* Two sequences of a class, one of them with a NaN: that one is skipped, and its
+ * frames are in no rate. */
+static void test_a_sequence_with_a_nan_is_counted_as_skipped(void **_)
+{
+    enum { FRAMES = 10 };
+    char *directory = strdup(in_folder("nan"));
+    corpus c = corpus_make(directory, "nan", 0);
+    const int32_t classes[FRAMES] = {0};
+    float x[FRAMES * CORPUS_D] = {0};
+    bm_shard_writer *w = NULL;
+    json_t *result = NULL;
+    size_t shards = 0;
+
+    (void)_;
+    c.meta.per_frame = true;
+    run_tool((char *[]){"mkdir", directory, NULL});
+    assert_ok(
+        bm_shard_writer_open(&w, c.directory, c.name, &c.settings, &c.meta));
+    assert_ok(bm_shard_writer_add(w, "a", NULL, x, FRAMES, classes, FRAMES));
+    x[7] = NAN;
+    assert_ok(bm_shard_writer_add(w, "b", NULL, x, FRAMES, classes, FRAMES));
+    assert_ok(bm_shard_writer_finish(w, &shards));
+    bm_shard_writer_close(w);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    free(directory);
+    result =
+        parse_json(BMUF("eval", "run/model.safetensors", "nan", "--json").out);
+    assert_true(number(result, "sequences") == 2);
+    assert_true(number(result, "skipped") == 1);
+    assert_true(number(result, "labels") == FRAMES);
+    json_decref(result);
+}
+
 static void test_the_loss_is_per_frame(void **_)
 {
     outcome o = BMUF("eval", "run/model.safetensors", "frames");
@@ -158,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_and_loss_are_those_of_the_logits),
+        cmocka_unit_test(test_a_sequence_with_a_nan_is_counted_as_skipped),
         cmocka_unit_test(test_the_loss_is_per_frame),
         cmocka_unit_test(test_frames_are_reported_and_compared),
         cmocka_unit_test(test_a_loss_that_does_not_fit_the_labels_is_rejected),

@@ -399,6 +399,24 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
     assert_same_model("one", "two");
 }
 
+/* Activations of one sequence overflow, and gradients with them, in every
+ * epoch. */
+static void test_skipped_steps_are_warned_of_once(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("huge");
+    make_sick("huge", 7, 3e38f, 1);
+    remove_run("steps");
+    train(&p, "steps", 2,
+          "data.train=huge; train.epochs=3; "
+          "model.net=scale:10 linear:20 relu linear");
+    assert_ended(&p, 0);
+    assert_true(sum_of("steps", "bad_steps") == 3);
+    assert_int_equal(times_said(&p, ": the gradient was NaN or infinite"), 1);
+}
+
 /* Warnings in the journal that begin with a worker; all were printed. */
 static int warnings_of_workers(const char *run, const program *p)
 {
@@ -525,6 +543,43 @@ static void test_infeasible_sequences_follow_the_policy(void **state)
     }
 }
 
+/* In the order of the file the first block has that sequence alone. */
+#define BLOCKS_OF_ONE                                                          \
+    "data.train=long; data.dev=; batch.order=file; batch.sequences=1; "        \
+    "block.frames_total=0; block.steps=1; job.workers=1; "                     \
+    "train.rate=0.001; train.diverged=0; schedule.kind=constant; "             \
+    "train.checkpoint_every=1; train.strategy="
+
+static void test_a_block_without_usable_sequences_is_warned_of(void **state)
+{
+    static const char *const strategies[] = {"average", "local"};
+    char all[400], first[440];
+    program p;
+
+    (void)state;
+    remove_run("long");
+    digits_pack("long", 60, too_long);
+    FOR_EACH (i, strategies) {
+        snprintf(all, sizeof all, BLOCKS_OF_ONE "%s", strategies[i]);
+        snprintf(first, sizeof first, "%s; --until 1", all);
+        remove_run("straight");
+        train(&p, "straight", 1, all);
+        assert_ended(&p, 0);
+        assert_int_equal(
+            times_said(&p, "can be learned from: all sequences have more "
+                           "labels than model.net leaves frames; the block "
+                           "changes nothing"),
+            2);
+        assert_true(sum_of("straight", "skipped") == 2);
+        remove_run("halted");
+        train(&p, "halted", 1, first);
+        assert_ended(&p, 0);
+        train(&p, "halted", 1, all);
+        assert_ended(&p, 0);
+        assert_same_model("straight", "halted");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -540,9 +595,11 @@ int main(void)
         cmocka_unit_test(
             test_divergence_ends_training_and_keeps_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
+        cmocka_unit_test(test_skipped_steps_are_warned_of_once),
         cmocka_unit_test(test_a_diverged_worker_is_left_out_and_reported),
         cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),
         cmocka_unit_test(test_infeasible_sequences_follow_the_policy),
+        cmocka_unit_test(test_a_block_without_usable_sequences_is_warned_of),
     };
 
     return cmocka_run_group_tests_name("faults", tests, digits_set_up,

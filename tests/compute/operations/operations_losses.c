@@ -107,10 +107,22 @@ static size_t best_class(const float *x, size_t C)
     return best;
 }
 
+/* Those without frames are skipped. */
+static size_t count_with_frames(const trial *t)
+{
+    size_t n = 0;
+
+    for (size_t b = 0; b < t->shape[1]; b++)
+        n += t->in_frames[b] > 0;
+    return n;
+}
+
 static void cross_entropy(const trial *t, double *const *x)
 {
     size_t B = t->shape[1], C = t->shape[2], n = 0, all = 0;
-    bm_score score = {.sequences = (double)B};
+    size_t counted = count_with_frames(t);
+    bm_score score = {.sequences = (double)counted,
+                      .skipped = (double)(B - counted)};
     double lp[64] = {0};
 
     assert_true(C <= 64);
@@ -156,9 +168,11 @@ static void queue_ctc(bm_backend *be, trial *t, float *const *x)
 /* Without the edit distance, which test_ctc.c has. */
 static void ctc(const trial *t, double *const *x)
 {
-    size_t B = t->shape[1], C = t->shape[2];
+    size_t B = t->shape[1], C = t->shape[2], counted = count_with_frames(t);
     const int32_t *labels = t->classes;
-    bm_score score = {.sequences = (double)B, .errors = NAN};
+    bm_score score = {.sequences = (double)counted,
+                      .skipped = (double)(B - counted),
+                      .errors = NAN};
 
     memset(x[LOSS_DY], 0, t->arrays[LOSS_DY].n * sizeof(double));
     for (size_t b = 0; b < B; b++) {
@@ -169,11 +183,11 @@ static void ctc(const trial *t, double *const *x)
         assert_true(C <= 64);
         score.loss += T > 0 ? ctc_reference(T, C, y, labels, L, dy) : 0;
         for (size_t i = 0; i < T * C; i++)
-            x[LOSS_DY][(i / C * B + b) * C + i % C] = dy[i] / (double)B;
+            x[LOSS_DY][(i / C * B + b) * C + i % C] = dy[i] / (double)counted;
         for (size_t i = 0; i < T; i++) {
             log_softmax(C, y + i * C, lp);
             score.blank += exp(lp[0]);
-            smooth(t, y + i * C, 1 / (double)(T * B),
+            smooth(t, y + i * C, 1 / (double)(T * counted),
                    x[LOSS_DY] + (i * B + b) * C);
         }
         score.frames += (double)T;
