@@ -56,9 +56,8 @@ static const struct magic {
     {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
     {"II*\0", 4, 0, "a TIFF image", images},
     {"MM\0*", 4, 0, "a TIFF image", images},
-    {"P4\n", 3, 0, "a PBM image", images},
-    {"P5\n", 3, 0, "a PGM image", images},
-    {"P6\n", 3, 0, "a PPM image", images},
+    {"II+\0", 4, 0, "a TIFF image", images}, /* BigTIFF */
+    {"MM\0+", 4, 0, "a TIFF image", images},
     {"\x1f\x8b", 2, 0, "a gzip file", archives},
     {"BZh", 3, 0, "a bzip2 file", archives},
     {"\xfd"
@@ -78,6 +77,9 @@ static const struct magic {
 static const char mp3[] = "an MP3 recording";
 static const char wav[] = "a WAV recording";
 static const char aiff[] = "an AIFF recording";
+static const char pbm[] = "a PBM image";
+static const char pgm[] = "a PGM image";
+static const char ppm[] = "a PPM image";
 static const char npz[] = "a NumPy archive (.npz)";
 static const char zip[] = "a zip archive";
 const char bm_kind_safetensors[] = "a safetensors file";
@@ -96,6 +98,9 @@ static const struct use {
     {wav, sounds},
     {mp3, sounds},
     {aiff, sounds},
+    {pbm, images},
+    {pgm, images},
+    {ppm, images},
     {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
           "manifest of its arrays"},
     {zip, archives},
@@ -182,9 +187,45 @@ static bool is_mp3(const head *h)
            rate > 0 && rate < 15 && (h->bytes[2] >> 2 & 3) != 3;
 }
 
+static const char blanks[] = " \t\r\n\v\f";
+
+static const char *behind_comments(const char *at)
+{
+    at += strspn(at, blanks);
+    while (*at == '#') {
+        at += strcspn(at, "\n");
+        at += strspn(at, blanks);
+    }
+    return at;
+}
+
+/* A portable map, NULL: none. "P1" to "P6" may also begin a list of names, so the
+ * numbers of the header are looked at, and in P1 to P3, which are texts, all
+ * numbers. */
+static const char *kind_of_map(const head *h)
+{
+    static const char *const kinds[] = {pbm, pgm, ppm};
+    const char *at = (const char *)h->bytes;
+    int i = at[0] == 'P' ? at[1] - '1' : -1, numbers = i % 3 == 0 ? 2 : 3;
+    bool is_text = i < 3;
+
+    if (i < 0 || i > 5 || strspn(at + 2, blanks) == 0)
+        return NULL;
+    at = behind_comments(at + 2);
+    for (int n = 0; n < numbers || (is_text && *at != '\0'); n++) {
+        size_t digits = strspn(at, "0123456789");
+
+        if (digits == 0 || (n < numbers && strspn(at + digits, blanks) == 0))
+            return NULL;
+        at = behind_comments(at + digits);
+    }
+    return kinds[i % 3];
+}
+
 const char *bm_file_kind(const char *path)
 {
     head h;
+    const char *kind = NULL;
 
     if (!read_head(path, &h))
         return NULL;
@@ -203,6 +244,8 @@ const char *bm_file_kind(const char *path)
         return bm_kind_safetensors;
     if (is_ark(&h))
         return ark;
+    if ((kind = kind_of_map(&h)) != NULL)
+        return kind;
     return is_binary(&h) ? bm_kind_binary : NULL;
 }
 
