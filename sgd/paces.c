@@ -97,6 +97,11 @@ static bm_status next_word(const char **text, const char *key, word *out,
     *found = n > 0;
     if (n == 0)
         return BM_OK;
+    if (n >= NAME)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "train.%s: '%.*s..' has %zu characters, at most %d are "
+                       "possible; write * for a part of the layer's name",
+                       key, NAME - 1, *text, n, NAME - 1);
     snprintf(out->name, NAME, "%.*s", (int)n, *text);
     *text += n;
     out->factor = 0;

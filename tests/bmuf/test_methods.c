@@ -349,6 +349,10 @@ static void test_frozen_layers_keep_their_bits(void **state)
     }
 }
 
+/* Of 69 characters; it fits "1.blstm". */
+#define TEN  "0123456789"
+#define WIDE "1.[" TEN TEN TEN TEN TEN TEN "b]lstm"
+
 static void test_layers_that_do_not_exist_are_listed(void **state)
 {
     static const struct {
@@ -362,6 +366,8 @@ static void test_layers_that_do_not_exist_are_listed(void **state)
         {"train.rates=1.blstm", "'1.blstm' is not LAYER:FACTOR"},
         {"train.rates=1.blstm:0", "is not LAYER:FACTOR"},
         {"train.rates=1.blstm:x", "is not LAYER:FACTOR"},
+        {"train.rates=" WIDE ":0.5", "has 73 characters, at most 63 are"},
+        {"train.freeze=0.linear " WIDE, "train.freeze: '1.[0123"},
     };
 
     FOR_EACH (k, cases) {
