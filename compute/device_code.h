@@ -42,8 +42,10 @@ typedef struct bm_device_code_ops {
                    bool adds, float *y);
 } bm_device_code_ops;
 
-/* Whether the backend can encode; the functions below are for those. */
-bool bm_device_code_exists(const bm_backend *be);
+/* Whether the backend can encode this code of comm/code; the functions below are
+ * for those. */
+bool bm_device_code_find(const bm_backend *be, const char *name,
+                         bm_code_kind *out);
 
 /* Fills p: start and byte as bm_code_plan has them. Free p->edges with bm_free.
  * Fails with BM_ERR_MEMORY, or as bm_sync. */

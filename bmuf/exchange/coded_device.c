@@ -1,7 +1,5 @@
 #include "bmuf/exchange/coded_device.h"
 
-#include "compute/device_code.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,27 +18,13 @@ struct bm_coded_device {
     float *square;    /* one double */
 };
 
-static bm_code_kind kind_of(const char *code)
-{
-    static const char *const names[] = {
-        [BM_CODE_FP32] = "fp32", [BM_CODE_FP16] = "fp16",
-        [BM_CODE_BF16] = "bf16", [BM_CODE_INT8] = "int8",
-        [BM_CODE_TOPK] = "topk", [BM_CODE_ONEBIT] = "onebit"};
-    int i = BM_CODE_TOPK;
-
-    while (i > 0 && strcmp(names[i], code) != 0)
-        i--;
-    BM_ASSERT(strcmp(names[i], code) == 0);
-    return (bm_code_kind)i;
-}
-
-static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan)
+static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan,
+                         bm_code_kind kind)
 {
     size_t hosted = (size_t)(d->last - d->first), n = plan->n, bytes = 0;
 
-    BM_TRY(bm_device_code_cut(d->be, kind_of(plan->code.ops->name),
-                              plan->n_pieces, plan->start, plan->byte,
-                              &d->pieces));
+    BM_TRY(bm_device_code_cut(d->be, kind, plan->n_pieces, plan->start,
+                              plan->byte, &d->pieces));
     bytes = bm_device_code_floats(&d->pieces) * sizeof *d->host;
     BM_TRY(bm_alloc(d->be, n, &d->common));
     BM_TRY(bm_alloc(d->be, n, &d->change));
@@ -58,7 +42,8 @@ static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan)
 }
 
 bm_status bm_coded_device_open(bm_coded_device **out, bm_backend *be,
-                               const bm_code_plan *plan, int first, int last)
+                               const bm_code_plan *plan, bm_code_kind kind,
+                               int first, int last)
 {
     bm_coded_device *d = calloc(1, sizeof *d);
     bm_status status = BM_OK;
@@ -68,7 +53,7 @@ bm_status bm_coded_device_open(bm_coded_device **out, bm_backend *be,
     d->be = be;
     d->first = first;
     d->last = last;
-    BM_TRY_DONE(prepare(d, plan));
+    BM_TRY_DONE(prepare(d, plan, kind));
     *out = d;
     d = NULL;
 done:
