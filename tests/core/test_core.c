@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/rng.h"
+#include "core/sort.h"
 #include "core/words.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
@@ -801,6 +802,17 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
 /* ---- words ---------------------------------------------------------------
  */
 
+static void test_numbers_are_sorted(void **state)
+{
+    static const double sorted[] = {-INFINITY, -2, 0, 0, 1e-300, 3};
+    double x[] = {3, 0, -2, 1e-300, -INFINITY, 0};
+
+    (void)state;
+    bm_sort(x, 6);
+    assert_memory_equal(x, sorted, sizeof x);
+    bm_sort(NULL, 0);
+}
+
 static void test_a_plain_word_is_the_same_in_any_spelling(void **state)
 {
     static const char *const forms[] = {"reduce_lr", "Reduce-LR",
@@ -868,6 +880,7 @@ static void test_nouns_have_their_plurals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_are_sorted),
         cmocka_unit_test(test_a_plain_word_is_the_same_in_any_spelling),
         cmocka_unit_test(test_numbers_match_splitmix64),
         cmocka_unit_test(test_a_stream_depends_on_seed_name_and_worker),
