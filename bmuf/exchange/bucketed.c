@@ -95,8 +95,7 @@ bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
                        s->overlap);
     if (is(job->device, "cuda") && is(s->overlap, "merged"))
         return not_timed();
-    if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
-        !is(job->sum, "exact"))
+    if (is(s->overlap, "merged") && !bm_sum_traits_of(job->sum)->any_cut)
         return BM_FAIL(BM_ERR_CONFIG,
                        "ssgd.overlap = merged cuts buckets by measured times, "
                        "and the bits of job.sum = %s depend on the cut; set "

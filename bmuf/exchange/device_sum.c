@@ -104,10 +104,7 @@ static bm_status prepare(bm_device_sum *d, const bm_job *job)
 {
     size_t inbox = 0;
 
-    if (d->workers < d->size)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks for %d workers; use at most one rank a worker",
-                       d->size, d->workers);
+    BM_TRY(bm_sum_check_ranks(d->size, d->workers));
     d->weight = calloc((size_t)d->workers + 1, sizeof *d->weight);
     d->start = calloc((size_t)d->size + 1, sizeof *d->start);
     if (d->weight == NULL || d->start == NULL)
