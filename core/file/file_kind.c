@@ -36,6 +36,8 @@ static const char lines[] =
     "id<TAB>audio<TAB>text";
 
 const char bm_kind_hdf5[] = "an HDF5 file";
+const char bm_kind_gzip[] = "a gzip file";
+const char bm_kind_npy[] = "a NumPy array";
 
 /* Files that begin with these bytes, at offset `at`. */
 static const struct magic {
@@ -52,13 +54,13 @@ static const struct magic {
     {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},
     {".snd", 4, 0, "an AU recording", sounds},
     {"ID3", 3, 0, "an MP3 recording", sounds}, /* or is_mp3 */
-    {"\x93NUMPY", 6, 0, "a NumPy array", features},
+    {"\x93NUMPY", 6, 0, bm_kind_npy, features},
     {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
     {"II*\0", 4, 0, "a TIFF image", images},
     {"MM\0*", 4, 0, "a TIFF image", images},
     {"II+\0", 4, 0, "a TIFF image", images}, /* BigTIFF */
     {"MM\0+", 4, 0, "a TIFF image", images},
-    {"\x1f\x8b", 2, 0, "a gzip file", archives},
+    {"\x1f\x8b", 2, 0, bm_kind_gzip, archives},
     {"BZh", 3, 0, "a bzip2 file", archives},
     {"\xfd"
      "7zXZ\0",
@@ -80,16 +82,16 @@ static const char aiff[] = "an AIFF recording";
 static const char pbm[] = "a PBM image";
 static const char pgm[] = "a PGM image";
 static const char ppm[] = "a PPM image";
-static const char npz[] = "a NumPy archive (.npz)";
+const char bm_kind_npz[] = "a NumPy archive (.npz)";
 static const char zip[] = "a zip archive";
 const char bm_kind_safetensors[] = "a safetensors file";
-static const char ark[] = "a Kaldi archive";
+const char bm_kind_ark[] = "a Kaldi archive";
 const char bm_kind_binary[] = "a binary file";
-static const char json[] = "JSON";
+const char bm_kind_json[] = "JSON";
 static const char json_list[] = "a JSON list";
-static const char scp[] = "a Kaldi scp file";
+const char bm_kind_scp[] = "a Kaldi scp file";
 const char bm_kind_configuration[] = "a configuration";
-static const char xml[] = "XML";
+const char bm_kind_xml[] = "XML";
 const char bm_kind_text[] = "a text";
 
 static const struct use {
@@ -101,18 +103,19 @@ static const struct use {
     {pbm, images},
     {pgm, images},
     {ppm, images},
-    {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
-          "manifest of its arrays"},
+    {bm_kind_npz,
+     "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
+     "manifest of its arrays"},
     {zip, archives},
     {bm_kind_safetensors, "bmuf eval, decode and info take models"},
-    {ark, kaldi},
+    {bm_kind_ark, kaldi},
     {bm_kind_binary, "give a text"},
-    {json, "bmuf pack takes manifests"},
+    {bm_kind_json, "bmuf pack takes manifests"},
     {json_list, "bmuf pack takes manifests, with one object a line and no "
                 "brackets around them"},
-    {scp, kaldi},
+    {bm_kind_scp, kaldi},
     {bm_kind_configuration, "bmuf train and explain take it"},
-    {xml, lines},
+    {bm_kind_xml, lines},
     {bm_kind_text, lines},
 };
 
@@ -156,7 +159,8 @@ static const char *kind_of_zip(const head *h)
 {
     size_t length = h->bytes[26] | (size_t)h->bytes[27] << 8;
 
-    return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? npz : zip;
+    return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? bm_kind_npz
+                                                             : zip;
 }
 
 /* Whether there are control characters that no text has. */
@@ -243,7 +247,7 @@ const char *bm_file_kind(const char *path)
     if (is_safetensors(&h))
         return bm_kind_safetensors;
     if (is_ark(&h))
-        return ark;
+        return bm_kind_ark;
     if ((kind = kind_of_map(&h)) != NULL)
         return kind;
     return is_binary(&h) ? bm_kind_binary : NULL;
@@ -295,9 +299,9 @@ const char *bm_text_kind(const char *path)
     line = first_line(&h);
     close = strchr(line, ']');
     if (line[0] == '{')
-        return json;
+        return bm_kind_json;
     if (line[0] == '<')
-        return xml;
+        return bm_kind_xml;
     if (line[0] == '[')
         return close != NULL && strcspn(line, "{\"") > (size_t)(close - line)
                    ? bm_kind_configuration
@@ -305,7 +309,7 @@ const char *bm_text_kind(const char *path)
     if (is_setting(line))
         return bm_kind_configuration;
     if (is_scp(line))
-        return scp;
+        return bm_kind_scp;
     return line[0] != '\0' ? bm_kind_text : NULL;
 }
 

@@ -84,10 +84,9 @@ static void check_kind(const char *path, bm_problem *problem)
 {
     const char *kind = bm_file_kind(path);
 
-    if (kind == NULL || kind == bm_kind_binary ||
-        strcmp(kind, "a Kaldi archive") == 0)
+    if (kind == NULL || kind == bm_kind_binary || kind == bm_kind_ark)
         return;
-    if (strcmp(kind, "a gzip file") == 0)
+    if (kind == bm_kind_gzip)
         bm_problem_set(problem, "compressed",
                        "%s is %s; only lists may be compressed: unpack it",
                        path, kind);
