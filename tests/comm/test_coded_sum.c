@@ -4,6 +4,7 @@
  * itself.
  */
 #include "comm/sum/coded_sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <math.h>
