@@ -134,6 +134,7 @@ static bm_status take_push(bm_server *s, const bm_message *m)
     bm_params *p = &s->params;
     double tau = s->version - m->word[BM_KNOWN];
     double samples = m->word[BM_SAMPLES];
+    /* A single push is the mean: its samples would only round it. */
     double weight = s->policy->group == 1 && samples > 0 ? 1 : samples;
     double scale = bm_server_policy_scale(s->policy, tau);
     double learned = clipped(s, scale, m->word[BM_NORM]);

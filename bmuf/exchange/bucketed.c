@@ -366,11 +366,13 @@ bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
 {
     bm_params *p = o->params;
     bm_status status = bm_comm_thread_wait_all(o->thread), timed = BM_OK;
+    size_t n = 0;
 
     BM_ASSERT(o->worker == o->last);
     o->worker = o->first;
     *weight = o->buckets[0].weight;
-    for (size_t i = 0; i<o->n && * weight> 0; i++) {
+    n = *weight > 0 ? o->n : 0;
+    for (size_t i = 0; i < n; i++) {
         const bucket *b = &o->buckets[i];
         bm_put(p->be, p->g + b->is.offset, bm_sum_common(b->sum), b->is.n);
     }
