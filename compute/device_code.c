@@ -54,11 +54,11 @@ done:
 }
 
 void bm_device_code_carry(bm_backend *be, const bm_pieces *p,
-                          const float *residual, float *y, float *odd)
+                          const float *residual, float *y, float *non_finite)
 {
     be->turn++;
     if (be->failed == BM_OK)
-        be->ops->device_code->carry(be, p, residual, y, odd);
+        be->ops->device_code->carry(be, p, residual, y, non_finite);
 }
 
 void bm_device_code_encode(bm_backend *be, const bm_pieces *p, const float *x,

@@ -9,13 +9,13 @@ struct bm_coded_device {
     bm_backend *be; /* borrowed */
     bm_pieces pieces;
     int first, last;
-    float **residual; /* [last - first][n] */
-    float *common;    /* [n] */
-    float *change;    /* [n] */
-    float *code;      /* on the device */
-    float *host;      /* the code on the host */
-    float *odd;       /* [2] */
-    float *square;    /* one double */
+    float **residual;  /* [last - first][n] */
+    float *common;     /* [n] */
+    float *change;     /* [n] */
+    float *code;       /* on the device */
+    float *host;       /* the code on the host */
+    float *non_finite; /* [2] */
+    float *square;     /* one double */
 };
 
 static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan,
@@ -29,7 +29,7 @@ static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan,
     BM_TRY(bm_alloc(d->be, n, &d->common));
     BM_TRY(bm_alloc(d->be, n, &d->change));
     BM_TRY(bm_alloc(d->be, bm_device_code_floats(&d->pieces), &d->code));
-    BM_TRY(bm_alloc(d->be, 2, &d->odd));
+    BM_TRY(bm_alloc(d->be, 2, &d->non_finite));
     BM_TRY(bm_alloc(d->be, A_DOUBLE, &d->square));
     d->host = calloc(1, bytes + 1);
     d->residual = (float **)calloc(hosted + 1, sizeof *d->residual);
@@ -72,7 +72,7 @@ void bm_coded_device_close(bm_coded_device *d)
     bm_free(d->be, d->common);
     bm_free(d->be, d->change);
     bm_free(d->be, d->code);
-    bm_free(d->be, d->odd);
+    bm_free(d->be, d->non_finite);
     bm_free(d->be, d->square);
     free((void *)d->residual);
     free(d->host);
@@ -84,16 +84,17 @@ bm_status bm_coded_device_encode(bm_coded_device *d, const bm_coded_vector *v,
 {
     float *residual = bm_coded_device_residual(d, v->worker);
     size_t n = d->pieces.elements;
-    float odd[2] = {0};
+    float non_finite[2] = {0};
 
     bm_difference(d->be, n, v->x, v->from_common ? d->common : NULL, d->change,
-                  d->odd);
+                  d->non_finite);
     bm_squares(d->be, v->measured, d->change, (double *)(void *)d->square);
-    bm_device_code_carry(d->be, &d->pieces, residual, d->change, d->odd + 1);
-    bm_get(d->be, odd, d->odd, 2);
+    bm_device_code_carry(d->be, &d->pieces, residual, d->change,
+                         d->non_finite + 1);
+    bm_get(d->be, non_finite, d->non_finite, 2);
     bm_get(d->be, (float *)(void *)square, d->square, A_DOUBLE);
     BM_TRY(bm_sync(d->be));
-    *good = odd[0] == 0 && odd[1] == 0;
+    *good = non_finite[0] == 0 && non_finite[1] == 0;
     if (!*good)
         return BM_OK;
     bm_device_code_encode(d->be, &d->pieces, d->change, residual, d->code);
