@@ -1,6 +1,7 @@
 /* filter_loops.c - loops that the compiler vectorizes. */
 #include "bmuf/filter_loops.h"
 
+#include "core/finite.h"
 #include "core/stream.h"
 
 #include <math.h>
@@ -68,21 +69,19 @@ static void products(size_t n, const float *restrict a, const float *restrict b,
 static bool subtract(size_t n, const float *restrict a, const float *restrict b,
                      float *restrict y)
 {
-    uint32_t odd = 0;
+    uint32_t non_finite = 0;
 
     for (size_t from = 0; from < n; from += BM_STRIDE) {
         bm_prefetch(a + from);
         bm_prefetch(b + from);
         for (size_t i = from; i < least(from + BM_STRIDE, n); i++) {
             float x = a[i] - b[i];
-            uint32_t bits = 0;
 
-            memcpy(&bits, &x, sizeof bits);
-            odd |= (bits & 0x7f800000u) == 0x7f800000u;
+            non_finite |= bm_non_finite(x);
             y[i] = x;
         }
     }
-    return odd == 0;
+    return non_finite == 0;
 }
 
 const bm_filter_loops BM_OF_ISA(bm_filter_loops, BM_ISA) = {

@@ -29,6 +29,10 @@ struct bm_comm {
     bool patient;     /* its traffic is not added to that of twin_of */
 };
 
+/* For tests. Collective over all processes. Opens a job of the first `ranks` of
+ * them; each of the others gets a job of one. */
+BM_CHECKED bm_status bm_comm_open_first(bm_comm **out, int ranks);
+
 /* BM_OK, or BM_ERR_COMM with the text of an MPI error code. */
 bm_status bm_mpi_status(int code, const char *what);
 

@@ -1,6 +1,7 @@
 #include "comm/link_time.h"
 
 #include "core/clock.h"
+#include "core/sort.h"
 
 #include <stdlib.h>
 
@@ -11,12 +12,6 @@ enum { MESSAGES = 21, FIRST = 1 << 16 }; /* floats of the first exchange */
 static bool is_first(const bm_comm *comm, int other)
 {
     return bm_comm_rank(comm) < other;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Seconds of a message: half the median round trip. */
@@ -39,7 +34,7 @@ static bm_status ping(bm_comm *comm, int other, float *x, double *out)
         }
         seconds[i] = bm_clock() - since;
     }
-    qsort(seconds, MESSAGES, sizeof *seconds, ascending);
+    bm_sort(seconds, MESSAGES);
     *out = seconds[MESSAGES / 2] / 2;
     return BM_OK;
 }

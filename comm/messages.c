@@ -168,7 +168,7 @@ bm_status bm_comm_wait(bm_comm *comm)
     comm->n_queued = 0;
     if (failed != BM_OK)
         return failed; /* other ranks would wait for ever */
-    status = complete(comm, comm->queue, (int)n, "MPI_Waitall");
+    status = complete(comm, comm->queue, (int)n, "MPI_Testall");
     atomic_thread_fence(memory_order_seq_cst); /* see bm_comm_signal */
     return status;
 }

@@ -1,5 +1,6 @@
 #include "comm/tree.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,8 +12,6 @@
 
 #include "comm/comm.h"
 
-#include <stdbool.h>
-
 enum { BM_TREE_DEEPEST = 64 }; /* > 2 log2 of any number of workers */
 
 typedef struct bm_node {

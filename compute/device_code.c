@@ -4,12 +4,26 @@
 #include "compute/backend_ops.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { A_NUMBER = sizeof(uint64_t) / sizeof(float) };
 
-bool bm_device_code_exists(const bm_backend *be)
+bool bm_device_code_find(const bm_backend *be, const char *name,
+                         bm_code_kind *out)
 {
-    return be->ops->device_code != NULL;
+    static const char *const names[] = {
+        [BM_CODE_FP32] = "fp32", [BM_CODE_FP16] = "fp16",
+        [BM_CODE_BF16] = "bf16", [BM_CODE_INT8] = "int8",
+        [BM_CODE_TOPK] = "topk", [BM_CODE_ONEBIT] = "onebit"};
+
+    if (be->ops->device_code == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (bm_code_kind)i;
+            return true;
+        }
+    return false;
 }
 
 bm_status bm_device_code_cut(bm_backend *be, bm_code_kind kind, size_t n,
@@ -40,11 +54,11 @@ done:
 }
 
 void bm_device_code_carry(bm_backend *be, const bm_pieces *p,
-                          const float *residual, float *y, float *odd)
+                          const float *residual, float *y, float *non_finite)
 {
     be->turn++;
     if (be->failed == BM_OK)
-        be->ops->device_code->carry(be, p, residual, y, odd);
+        be->ops->device_code->carry(be, p, residual, y, non_finite);
 }
 
 void bm_device_code_encode(bm_backend *be, const bm_pieces *p, const float *x,

@@ -35,15 +35,17 @@ typedef struct bm_pieces {
 /* What a backend implements; each is the function of the same name below. */
 typedef struct bm_device_code_ops {
     void (*carry)(bm_backend *be, const bm_pieces *p, const float *residual,
-                  float *y, float *odd);
+                  float *y, float *non_finite);
     void (*encode)(bm_backend *be, const bm_pieces *p, const float *x,
                    float *residual, float *code);
     void (*decode)(bm_backend *be, const bm_pieces *p, const float *code,
                    bool adds, float *y);
 } bm_device_code_ops;
 
-/* Whether the backend can encode; the functions below are for those. */
-bool bm_device_code_exists(const bm_backend *be);
+/* Whether the backend can encode this code of comm/code; the functions below are
+ * for those. */
+bool bm_device_code_find(const bm_backend *be, const char *name,
+                         bm_code_kind *out);
 
 /* Fills p: start and byte as bm_code_plan has them. Free p->edges with bm_free.
  * Fails with BM_ERR_MEMORY, or as bm_sync. */
@@ -57,10 +59,10 @@ static inline size_t bm_device_code_floats(const bm_pieces *p)
     return (p->bytes + sizeof(float) - 1) / sizeof(float);
 }
 
-/* y += residual, except in exact pieces. *odd becomes 1 if a number of y is not
- * finite, else 0. */
+/* y += residual, except in exact pieces. *non_finite becomes 1 if a number of y
+ * is not finite, else 0. */
 void bm_device_code_carry(bm_backend *be, const bm_pieces *p,
-                          const float *residual, float *y, float *odd);
+                          const float *residual, float *y, float *non_finite);
 
 /* code = that of x; residual = x less what is decoded from it, except in exact
  * pieces. */

@@ -390,12 +390,12 @@ BM_OPERATION(unit, true, (bm_backend *be, size_t n, const float *x, float *y),
 /* The bits are those of the loops on the host: comm/sum/sum_loops.c and
  * bmuf/filter_loops.c. */
 
-/* bm_difference: y = x - from, or x if `from` is NULL, over n floats. *odd
- * becomes 1 if a number of y is not finite, else 0. */
+/* bm_difference: y = x - from, or x if `from` is NULL, over n floats.
+ * *non_finite becomes 1 if a number of y is not finite, else 0. */
 BM_DEVICE_OPERATION(difference, true,
                     (bm_backend *be, size_t n, const float *x,
-                     const float *from, float *y, float *odd),
-                    (be, n, x, from, y, odd))
+                     const float *from, float *y, float *non_finite),
+                    (be, n, x, from, y, non_finite))
 
 /* bm_squares: *sum = the sum of x^2 over n floats, in doubles. */
 BM_DEVICE_OPERATION(squares, true,

@@ -63,7 +63,7 @@ bm_status bm_child_run(const bm_child *child, int *ended)
 {
     int fds[2], result = 0;
     FILE *from = NULL;
-    pid_t pid = 0;
+    pid_t pid = 0, waited = 0;
 
     if (pipe(fds) != 0)
         return BM_FAIL(BM_ERR_IO, "cannot create a pipe to a child process: %s",
@@ -85,9 +85,11 @@ bm_status bm_child_run(const bm_child *child, int *ended)
     }
     read_lines(child, from);
     fclose(from);
-    while (waitpid(pid, &result, 0) < 0 && errno == EINTR)
-        ;
-    *ended = WIFSIGNALED(result)        ? WTERMSIG(result)
+    do {
+        waited = waitpid(pid, &result, 0);
+    } while (waited < 0 && errno == EINTR);
+    *ended = waited < 0                 ? -1
+             : WIFSIGNALED(result)      ? WTERMSIG(result)
              : WEXITSTATUS(result) == 0 ? 0
                                         : -1;
     return BM_OK;

@@ -21,7 +21,8 @@ typedef struct bm_child {
 } bm_child;
 
 /* Runs the work and returns when the child has ended. *ended: 0 if the work
- * returned, the signal that killed the child, or -1. Fails with BM_ERR_IO or
+ * returned, the signal that killed the child, or -1; also -1 if the program
+ * ignores SIGCHLD, as the system then does not say. Fails with BM_ERR_IO or
  * BM_ERR_MEMORY if no child can be started. Call it while no other thread holds
  * a lock: the child is a fork. */
 BM_CHECKED bm_status bm_child_run(const bm_child *child, int *ended);

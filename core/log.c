@@ -59,7 +59,8 @@ void bm_log_end_room(void)
         setup.after();
 }
 
-void bm_log_time(char *out, size_t room)
+/* The current time, "2026-08-24T10:11:12.345Z". */
+static void write_time(char *out, size_t room)
 {
     struct timespec now;
     struct tm utc;
@@ -91,7 +92,7 @@ static void format_for_file(bm_level level, const char *name, const char *words,
 {
     char when[40];
 
-    bm_log_time(when, sizeof when);
+    write_time(when, sizeof when);
     if (level == BM_ERROR)
         snprintf(out, room, "bmuf: %s\n", words);
     else
@@ -250,7 +251,7 @@ static int write_event(bm_journal *j, const char *event, const bm_field *fields)
     size_t n = 0;
     int error = ENOMEM;
 
-    bm_log_time(when, sizeof when);
+    write_time(when, sizeof when);
     row = json_pack("{s:s, s:s}", "event", event, "time", when);
     for (const bm_field *f = fields; row != NULL && f->key != NULL; f++)
         json_object_set_new(row, f->key, value_of(f));

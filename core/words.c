@@ -50,7 +50,7 @@ size_t bm_word_distance(const char *word, const char *ours)
     return rows[m % 3][n];
 }
 
-bool bm_word_near(const char *word, const char *ours)
+static bool is_near(const char *word, const char *ours)
 {
     size_t n = strlen(word), k = strlen(ours), most = (n > k ? n : k) / 3;
 
@@ -81,7 +81,7 @@ bool bm_nearest_word(const char *word, const char *list, char *out, size_t room)
 
         snprintf(one, sizeof one, "%.*s", (int)n, ours);
         d = bm_word_distance(word, one);
-        if (d < best && bm_word_near(word, one)) {
+        if (d < best && is_near(word, one)) {
             best = d;
             snprintf(out, room, "%s", one);
         }

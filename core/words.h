@@ -22,12 +22,9 @@ void bm_word_plain(const char *word, size_t n, char *out, size_t room);
  * the other; SIZE_MAX if `ours` has 64 characters or more. */
 size_t bm_word_distance(const char *word, const char *ours);
 
-/* Near enough to be proposed for `word`: at most one mistake in three
- * characters. */
-bool bm_word_near(const char *word, const char *ours);
-
 /* out [room] <- the nearest word of the list; words of the list have less than
- * 64 characters. False, and out is "", if none is near. */
+ * 64 characters. False, and out is "", if none has at most one mistake in three
+ * characters. */
 bool bm_nearest_word(const char *word, const char *list, char *out,
                      size_t room);
 

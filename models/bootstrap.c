@@ -2,6 +2,7 @@
 #include "models/bootstrap.h"
 
 #include "core/rng.h"
+#include "core/sort.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,13 +41,6 @@ static bm_error_count draw(const bm_error_count *group, size_t n, uint64_t key)
     return sum;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Of sorted numbers, linear between neighbours. */
 static double quantile(const double *x, size_t n, double p)
 {
@@ -79,7 +73,7 @@ static void draw_all(const bm_error_count *group, size_t groups, double *rates,
     }
     if (n == 0)
         return;
-    qsort(rates, n, sizeof *rates, compare);
+    bm_sort(rates, n);
     out->low = quantile(rates, n, 0.025);
     out->high = quantile(rates, n, 0.975);
     out->below = share_below(rates, n);

@@ -412,7 +412,7 @@ static bool is_numpy(const char *path)
 {
     const char *kind = bm_file_kind(path);
 
-    return kind != NULL && strncmp(kind, "a NumPy", 7) == 0;
+    return kind == bm_kind_npy || kind == bm_kind_npz;
 }
 
 static bm_status read_features(bm_front_end *f, const char *path,

@@ -97,6 +97,11 @@ static bm_status next_word(const char **text, const char *key, word *out,
     *found = n > 0;
     if (n == 0)
         return BM_OK;
+    if (n >= NAME)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "train.%s: '%.*s..' has %zu characters, at most %d are "
+                       "possible; write * for a part of the layer's name",
+                       key, NAME - 1, *text, n, NAME - 1);
     snprintf(out->name, NAME, "%.*s", (int)n, *text);
     *text += n;
     out->factor = 0;
@@ -199,6 +204,27 @@ void bm_paces_free(bm_paces *p)
     free(p->frozen_text);
     free(p->rates_text);
     *p = (bm_paces){0};
+}
+
+bm_status bm_paces_cut(bm_pace **out, bm_params *slice, const bm_params *whole,
+                       size_t offset)
+{
+    bm_pace *list = calloc(whole->n_paces + 1, sizeof *list);
+    size_t end = offset + slice->n, n = 0;
+
+    if (list == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for the rates of layers");
+    for (size_t i = 0; i < whole->n_paces; i++) {
+        bm_pace x = whole->paces[i];
+        size_t from = x.offset > offset ? x.offset : offset;
+        size_t to = x.offset + x.count < end ? x.offset + x.count : end;
+
+        if (from < to)
+            list[n++] = (bm_pace){from - offset, to - from, x.factor};
+    }
+    slice->paces = *out = list;
+    slice->n_paces = n;
+    return BM_OK;
 }
 
 bool bm_frozen_any(const bm_params *params)

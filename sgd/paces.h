@@ -31,6 +31,12 @@ BM_CHECKED bm_status bm_paces_read(bm_paces *out, const bm_params *params,
                                    const char *freeze, const char *rates);
 void bm_paces_free(bm_paces *p);
 
+/* slice->paces <- the paces of weights [offset, offset + slice->n) of `whole`,
+ * counted from `offset`. *out: their memory, to be freed after the slice. Fails
+ * with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_paces_cut(bm_pace **out, bm_params *slice,
+                                  const bm_params *whole, size_t offset);
+
 /* Queued. Frozen elements of a slice of a vector become those of `from`, which
  * is laid out as the slice is; NULL: 0. */
 void bm_frozen_copy(const bm_params *params, const bm_state *slice,

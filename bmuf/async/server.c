@@ -1,8 +1,8 @@
 #include "bmuf/async/server.h"
 
 #include "bmuf/async/service.h"
+#include "sgd/paces.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,28 +36,6 @@ struct bm_server {
     char error[512];
 };
 
-/* The paces of weights [offset, offset + p->n), counted from there. */
-static bm_status open_paces(bm_server *s, const bm_params *like, size_t offset)
-{
-    bm_params *p = &s->params;
-    size_t end = offset + p->n;
-
-    s->paces = calloc(like->n_paces + 1, sizeof *s->paces);
-    if (s->paces == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a parameter server");
-    for (size_t i = 0; i < like->n_paces; i++) {
-        bm_pace x = like->paces[i];
-        size_t from = x.offset > offset ? x.offset : offset;
-        size_t to = x.offset + x.count < end ? x.offset + x.count : end;
-
-        if (from < to)
-            s->paces[p->n_paces++] =
-                (bm_pace){from - offset, to - from, x.factor};
-    }
-    p->paces = s->paces;
-    return BM_OK;
-}
-
 static bm_status open_model(bm_server *s, const bm_config *config,
                             const bm_params *like, size_t offset, size_t count)
 {
@@ -68,7 +46,7 @@ static bm_status open_model(bm_server *s, const bm_config *config,
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
     *p = (bm_params){
         .be = s->be, .n = count, .n_learned = bm_learned(like, offset, count)};
-    BM_TRY(open_paces(s, like, offset));
+    BM_TRY(bm_paces_cut(&s->paces, p, like, offset));
     BM_TRY(bm_alloc(p->be, p->n, &p->w));
     BM_TRY(bm_alloc(p->be, p->n, &p->g));
     BM_TRY(bm_alloc(p->be, p->n, &s->in));
@@ -165,6 +143,7 @@ static bm_status take_push(bm_server *s, const bm_message *m)
     bm_params *p = &s->params;
     double tau = s->version - m->word[BM_KNOWN];
     double samples = m->word[BM_SAMPLES];
+    /* A single push is the mean: its samples would only round it. */
     double weight = s->policy->group == 1 && samples > 0 ? 1 : samples;
     double scale = bm_server_policy_scale(s->policy, tau);
     double learned = clipped(s, scale, m->word[BM_NORM]);

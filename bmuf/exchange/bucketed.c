@@ -95,8 +95,7 @@ bm_status bm_bucketed_check(const bm_bucketed_settings *s, const bm_job *job)
                        s->overlap);
     if (is(job->device, "cuda") && is(s->overlap, "merged"))
         return not_timed();
-    if (is(s->overlap, "merged") && !is(job->sum, "tree") &&
-        !is(job->sum, "exact"))
+    if (is(s->overlap, "merged") && !bm_sum_traits_of(job->sum)->any_cut)
         return BM_FAIL(BM_ERR_CONFIG,
                        "ssgd.overlap = merged cuts buckets by measured times, "
                        "and the bits of job.sum = %s depend on the cut; set "
@@ -367,11 +366,13 @@ bm_status bm_bucketed_finish(bm_bucketed *o, double *weight)
 {
     bm_params *p = o->params;
     bm_status status = bm_comm_thread_wait_all(o->thread), timed = BM_OK;
+    size_t n = 0;
 
     BM_ASSERT(o->worker == o->last);
     o->worker = o->first;
     *weight = o->buckets[0].weight;
-    for (size_t i = 0; i<o->n && * weight> 0; i++) {
+    n = *weight > 0 ? o->n : 0;
+    for (size_t i = 0; i < n; i++) {
         const bucket *b = &o->buckets[i];
         bm_put(p->be, p->g + b->is.offset, bm_sum_common(b->sum), b->is.n);
     }

@@ -1,7 +1,7 @@
 #include "bmuf/exchange/buckets.h"
 
 #include "bmuf/exchange/cost.h"
-#include "comm/sum/sum.h"
+#include "comm/slices.h"
 
 #include <math.h>
 

@@ -1,7 +1,5 @@
 #include "bmuf/exchange/coded_device.h"
 
-#include "compute/device_code.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,41 +9,27 @@ struct bm_coded_device {
     bm_backend *be; /* borrowed */
     bm_pieces pieces;
     int first, last;
-    float **residual; /* [last - first][n] */
-    float *common;    /* [n] */
-    float *change;    /* [n] */
-    float *code;      /* on the device */
-    float *host;      /* the code on the host */
-    float *odd;       /* [2] */
-    float *square;    /* one double */
+    float **residual;  /* [last - first][n] */
+    float *common;     /* [n] */
+    float *change;     /* [n] */
+    float *code;       /* on the device */
+    float *host;       /* the code on the host */
+    float *non_finite; /* [2] */
+    float *square;     /* one double */
 };
 
-static bm_code_kind kind_of(const char *code)
-{
-    static const char *const names[] = {
-        [BM_CODE_FP32] = "fp32", [BM_CODE_FP16] = "fp16",
-        [BM_CODE_BF16] = "bf16", [BM_CODE_INT8] = "int8",
-        [BM_CODE_TOPK] = "topk", [BM_CODE_ONEBIT] = "onebit"};
-    int i = BM_CODE_TOPK;
-
-    while (i > 0 && strcmp(names[i], code) != 0)
-        i--;
-    BM_ASSERT(strcmp(names[i], code) == 0);
-    return (bm_code_kind)i;
-}
-
-static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan)
+static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan,
+                         bm_code_kind kind)
 {
     size_t hosted = (size_t)(d->last - d->first), n = plan->n, bytes = 0;
 
-    BM_TRY(bm_device_code_cut(d->be, kind_of(plan->code.ops->name),
-                              plan->n_pieces, plan->start, plan->byte,
-                              &d->pieces));
+    BM_TRY(bm_device_code_cut(d->be, kind, plan->n_pieces, plan->start,
+                              plan->byte, &d->pieces));
     bytes = bm_device_code_floats(&d->pieces) * sizeof *d->host;
     BM_TRY(bm_alloc(d->be, n, &d->common));
     BM_TRY(bm_alloc(d->be, n, &d->change));
     BM_TRY(bm_alloc(d->be, bm_device_code_floats(&d->pieces), &d->code));
-    BM_TRY(bm_alloc(d->be, 2, &d->odd));
+    BM_TRY(bm_alloc(d->be, 2, &d->non_finite));
     BM_TRY(bm_alloc(d->be, A_DOUBLE, &d->square));
     d->host = calloc(1, bytes + 1);
     d->residual = (float **)calloc(hosted + 1, sizeof *d->residual);
@@ -58,7 +42,8 @@ static bm_status prepare(bm_coded_device *d, const bm_code_plan *plan)
 }
 
 bm_status bm_coded_device_open(bm_coded_device **out, bm_backend *be,
-                               const bm_code_plan *plan, int first, int last)
+                               const bm_code_plan *plan, bm_code_kind kind,
+                               int first, int last)
 {
     bm_coded_device *d = calloc(1, sizeof *d);
     bm_status status = BM_OK;
@@ -68,7 +53,7 @@ bm_status bm_coded_device_open(bm_coded_device **out, bm_backend *be,
     d->be = be;
     d->first = first;
     d->last = last;
-    BM_TRY_DONE(prepare(d, plan));
+    BM_TRY_DONE(prepare(d, plan, kind));
     *out = d;
     d = NULL;
 done:
@@ -87,7 +72,7 @@ void bm_coded_device_close(bm_coded_device *d)
     bm_free(d->be, d->common);
     bm_free(d->be, d->change);
     bm_free(d->be, d->code);
-    bm_free(d->be, d->odd);
+    bm_free(d->be, d->non_finite);
     bm_free(d->be, d->square);
     free((void *)d->residual);
     free(d->host);
@@ -99,16 +84,17 @@ bm_status bm_coded_device_encode(bm_coded_device *d, const bm_coded_vector *v,
 {
     float *residual = bm_coded_device_residual(d, v->worker);
     size_t n = d->pieces.elements;
-    float odd[2] = {0};
+    float non_finite[2] = {0};
 
     bm_difference(d->be, n, v->x, v->from_common ? d->common : NULL, d->change,
-                  d->odd);
+                  d->non_finite);
     bm_squares(d->be, v->measured, d->change, (double *)(void *)d->square);
-    bm_device_code_carry(d->be, &d->pieces, residual, d->change, d->odd + 1);
-    bm_get(d->be, odd, d->odd, 2);
+    bm_device_code_carry(d->be, &d->pieces, residual, d->change,
+                         d->non_finite + 1);
+    bm_get(d->be, non_finite, d->non_finite, 2);
     bm_get(d->be, (float *)(void *)square, d->square, A_DOUBLE);
     BM_TRY(bm_sync(d->be));
-    *good = odd[0] == 0 && odd[1] == 0;
+    *good = non_finite[0] == 0 && non_finite[1] == 0;
     if (!*good)
         return BM_OK;
     bm_device_code_encode(d->be, &d->pieces, d->change, residual, d->code);

@@ -7,16 +7,17 @@
 #define BM_BMUF_EXCHANGE_CODED_DEVICE_H
 
 #include "comm/code/code_plan.h"
-#include "compute/backend.h"
+#include "compute/device_code.h"
 
 #include <stdbool.h>
 
 typedef struct bm_coded_device bm_coded_device;
 
-/* For workers first .. last - 1. The plan is read while opening. Fails with
- * BM_ERR_MEMORY or as bm_sync. */
+/* For workers first .. last - 1. The plan, of this kind of code, is read while
+ * opening. Fails with BM_ERR_MEMORY or as bm_sync. */
 BM_CHECKED bm_status bm_coded_device_open(bm_coded_device **out, bm_backend *be,
-                                          const bm_code_plan *plan, int first,
+                                          const bm_code_plan *plan,
+                                          bm_code_kind kind, int first,
                                           int last);
 void bm_coded_device_close(bm_coded_device *d); /* NULL: no-op */
 

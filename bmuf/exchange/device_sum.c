@@ -35,9 +35,9 @@ struct bm_device_sum {
     size_t most;    /* elements that a worker receives in a turn, at most */
     float *mean;    /* this rank's slice */
 
-    float *common; /* [n] */
-    float *odd;    /* [1] */
-    float *square; /* one double */
+    float *common;     /* [n] */
+    float *non_finite; /* [1] */
+    float *square;     /* one double */
     bm_transport by;
     bool joined; /* the device communicator */
 };
@@ -104,10 +104,7 @@ static bm_status prepare(bm_device_sum *d, const bm_job *job)
 {
     size_t inbox = 0;
 
-    if (d->workers < d->size)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks for %d workers; use at most one rank a worker",
-                       d->size, d->workers);
+    BM_TRY(bm_sum_check_ranks(d->size, d->workers));
     d->weight = calloc((size_t)d->workers + 1, sizeof *d->weight);
     d->start = calloc((size_t)d->size + 1, sizeof *d->start);
     if (d->weight == NULL || d->start == NULL)
@@ -123,7 +120,7 @@ static bm_status prepare(bm_device_sum *d, const bm_job *job)
     BM_TRY(bm_alloc(d->be, d->rooms * d->n, &d->room));
     BM_TRY(bm_alloc(d->be, inbox, &d->inbox));
     BM_TRY(bm_alloc(d->be, d->n, &d->common));
-    BM_TRY(bm_alloc(d->be, 1, &d->odd));
+    BM_TRY(bm_alloc(d->be, 1, &d->non_finite));
     BM_TRY(bm_alloc(d->be, A_DOUBLE, &d->square));
     d->device = calloc((size_t)d->size, sizeof *d->device);
     if (d->device == NULL)
@@ -221,7 +218,7 @@ void bm_device_sum_close(bm_device_sum *d)
     bm_free(d->be, d->inbox);
     bm_free(d->be, d->mean);
     bm_free(d->be, d->common);
-    bm_free(d->be, d->odd);
+    bm_free(d->be, d->non_finite);
     bm_free(d->be, d->square);
     bm_tree_plan_free(&d->plan);
     free(d->edge);
@@ -271,18 +268,19 @@ bm_status bm_device_sum_add(bm_device_sum *d, int worker, const float *x,
                             double *square, bool *good)
 {
     bool grid = along_grid(d);
-    float *change = room(d, grid ? worker - d->first : d->mine.depth), odd = 0;
+    float *change = room(d, grid ? worker - d->first : d->mine.depth),
+          non_finite = 0;
     bm_status status = BM_OK;
 
     *square = 0;
     if (weight > 0) {
-        bm_difference(d->be, d->n, x, from, change, d->odd);
-        bm_get(d->be, &odd, d->odd, 1);
+        bm_difference(d->be, d->n, x, from, change, d->non_finite);
+        bm_get(d->be, &non_finite, d->non_finite, 1);
         bm_squares(d->be, measured, change, (double *)(void *)d->square);
         bm_get(d->be, (float *)(void *)square, d->square, A_DOUBLE);
     }
     status = bm_sync(d->be);
-    *good = odd == 0;
+    *good = non_finite == 0;
     if (!*good || status != BM_OK)
         weight = 0;
     d->weight[worker] = weight;

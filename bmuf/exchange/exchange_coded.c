@@ -6,8 +6,8 @@
  *     start    its change, and what was lost before             -> all ranks
  *
  * Workers start from the decoded vector; the filter's W and Delta are exact. On a
- * device (coded_device.h) workers' vectors are encoded and `start` is decoded
- * there; the host adds and filters slices.
+ * device that has the code (coded_device.h) workers' vectors are encoded and
+ * `start` is decoded there; the host adds and filters slices.
  * Means (bm_exchange_mean) do not travel as codes: an exchange by way of the
  * host takes them, and moves vectors between the backend and the host.
  */
@@ -16,7 +16,6 @@
 #include "bmuf/exchange/exchange_host.h"
 #include "bmuf/exchange/exchange_ops.h"
 #include "comm/agreed_alloc.h"
-#include "compute/device_code.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,13 +34,15 @@ typedef struct coded {
 /* Not collective. */
 static bm_status open_device(const bm_exchange *e, coded *c)
 {
+    bm_code_kind kind = BM_CODE_FP32;
     int first = 0, last = 0;
 
-    if (bm_on_host(e->be) || !bm_device_code_exists(e->be))
+    if (bm_on_host(e->be) ||
+        !bm_device_code_find(e->be, e->code.ops->name, &kind))
         return BM_OK;
     bm_coded_sum_hosted(c->sum, &first, &last);
     BM_TRY(bm_coded_device_open(&c->device, e->be, bm_coded_sum_plan(c->sum),
-                                first, last));
+                                kind, first, last));
     bm_coded_sum_elsewhere(c->sum);
     return BM_OK;
 }

@@ -17,7 +17,7 @@ bm_status bm_exchange_check_device(const bm_job *job, const bm_backend *be)
 {
     if (bm_on_host(be))
         return BM_FAIL(BM_ERR_CONFIG, "there is no device");
-    if (strcmp(job->sum, "exact") == 0 || strcmp(job->sum, "mpi") == 0)
+    if (bm_sum_traits_of(job->sum)->by_host)
         return BM_FAIL(BM_ERR_CONFIG,
                        "job.sum = %s adds up on the host; set job.sum = tree",
                        job->sum);

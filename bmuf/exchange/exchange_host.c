@@ -20,9 +20,9 @@ typedef struct host {
 
     /* of a backend whose memory is not the host's */
     bool on_device;
-    float *change; /* [n] on the device: x - from */
-    float *odd;    /* [1] on the device: numbers that are not finite */
-    float *copy;   /* [n] on the device: the common vector */
+    float *change;     /* [n] on the device: x - from */
+    float *non_finite; /* [1] on the device: numbers that are not finite */
+    float *copy;       /* [n] on the device: the common vector */
     bool copied;
     float *pinned[2];
 } host;
@@ -36,7 +36,7 @@ static bm_status open_device(const bm_exchange *e, host *h)
     h->on_device = true;
     BM_TRY(bm_alloc(e->be, e->n, &h->change));
     BM_TRY(bm_alloc(e->be, e->n, &h->copy));
-    BM_TRY(bm_alloc(e->be, 1, &h->odd));
+    BM_TRY(bm_alloc(e->be, 1, &h->non_finite));
     h->pinned[0] = bm_sum_room(h->sum);
     h->pinned[1] = bm_sum_common(h->sum);
     bm_pin(e->be, h->pinned[0], bm_sum_rooms(h->sum) * e->n * sizeof(float));
@@ -70,7 +70,7 @@ static void host_close(bm_exchange *e)
             bm_unpin(e->be, h->pinned[i]);
     bm_sum_close(h->sum);
     bm_free(e->be, h->change);
-    bm_free(e->be, h->odd);
+    bm_free(e->be, h->non_finite);
     bm_free(e->be, h->copy);
     free(h);
 }
@@ -107,13 +107,13 @@ static bm_status subtract_on_device(bm_exchange *e, const float *x,
                                     const float *from, float *room, bool *good)
 {
     host *h = e->self;
-    float odd = 0;
+    float non_finite = 0;
 
     bm_difference(e->be, e->n, x, from != NULL ? h->copy : NULL, h->change,
-                  h->odd);
-    bm_get(e->be, &odd, h->odd, 1);
+                  h->non_finite);
+    bm_get(e->be, &non_finite, h->non_finite, 1);
     BM_TRY(bm_sync(e->be));
-    *good = odd == 0;
+    *good = non_finite == 0;
     if (!*good)
         return BM_OK;
     bm_get(e->be, room, h->change, e->n);

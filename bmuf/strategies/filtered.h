@@ -3,8 +3,8 @@
  * filter.h: each rank keeps W and Delta of its slice and filters that. The
  * strategies differ in the eta and zeta that their settings resolve to.
  *
- * To add one: a file, or a few lines of variants.c, with its settings, a
- * function that resolves them, and
+ * To add one: a file, or for a method that is known under another name a few
+ * lines of variants.c, with its settings, a function that resolves them, and
  *
  *     const bm_strategy_ops bm_strategy_mine = {
  *         .name = "mine",

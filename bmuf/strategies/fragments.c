@@ -14,6 +14,7 @@
 #include "comm/comm_thread.h"
 #include "core/finite.h"
 #include "core/trace/span.h"
+#include "sgd/paces.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ typedef struct fragment {
     size_t offset;
     bm_params params; /* of the fragment; w is moved to what is exchanged, or is
                          scratch memory on the second backend */
+    bm_pace *paces;   /* of params */
     bm_strategy *strategy;
 } fragment;
 
@@ -411,8 +413,10 @@ static void close(bm_strategy *s)
     if (f == NULL)
         return;
     wait_for_exchange(f);
-    for (size_t i = 0; f->of != NULL && i < f->n; i++)
+    for (size_t i = 0; f->of != NULL && i < f->n; i++) {
         bm_strategy_close(f->of[i].strategy);
+        free(f->of[i].paces);
+    }
     bm_free(f->beside, f->room);
     bm_backend_close(f->beside);
     bm_comm_thread_close(f->thread);
@@ -487,6 +491,7 @@ static bm_status cut(bm_strategy *s)
                                       .n_learned = bm_learned(p, at, n),
                                       .w = p->w + at,
                                       .g = p->g + at};
+        BM_TRY_DONE(bm_paces_cut(&f->of[i].paces, &f->of[i].params, p, at));
     }
 done:
     free(begins);

@@ -6,10 +6,10 @@
 #include "cli/launch/processes.h"
 #include "cli/verbs.h"
 #include "core/log.h"
+#include "core/sort.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,15 +29,9 @@ double bm_bench_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double bm_bench_median(size_t n, double *x)
 {
-    qsort(x, n, sizeof *x, ascending);
+    bm_sort(x, n);
     return n % 2 == 1 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/file/file_kind.h"
 #include "core/words.h"
+#include "io/import/files/feature_files.h"
 #include "io/shard/shard.h"
 
 #include <dirent.h>
@@ -71,7 +72,7 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
         return (is != NULL && bm_ends_with(is, "image")) ||
                ends_with_one_of(path, "png jpg jpeg tif tiff pbm pgm ppm pnm");
     case BM_FEATURE_FILES:
-        return ends_with_one_of(path, "npy mfc");
+        return bm_feature_file_is(path);
     case BM_PACKED_ONLY:
         break;
     }

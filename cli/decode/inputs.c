@@ -352,7 +352,7 @@ static bm_status open_manifest(bm_inputs *s)
 static bm_status refuse_list(const bm_inputs *s, const char *line)
 {
     const char *kind = bm_text_kind(s->name);
-    bool scp = kind != NULL && strstr(kind, "scp") != NULL;
+    bool scp = kind == bm_kind_scp;
     const char *path = line + (scp ? behind_id(line) : 0);
     size_t folder = last_name(s->name);
     const char *hint = s->about.kind == BM_IMAGES
@@ -506,7 +506,7 @@ static bm_status open_file(bm_inputs *s, bool *single)
     *single = false;
     if (bm_ends_with(s->name, BM_SHARD_SUFFIX))
         return open_set(s);
-    if (kind != NULL && strcmp(kind, "a gzip file") == 0)
+    if (kind == bm_kind_gzip)
         return open_manifest(s);
     *single = kind != NULL;
     if (*single)
@@ -514,9 +514,9 @@ static bm_status open_file(bm_inputs *s, bool *single)
     kind = bm_text_kind(s->name);
     if (kind == NULL)
         return open_blank(s, single);
-    if (strcmp(kind, "XML") == 0 && s->about.kind == BM_IMAGES)
+    if (kind == bm_kind_xml && s->about.kind == BM_IMAGES)
         return open_manifest(s); /* which says what to do with pages */
-    return strcmp(kind, "JSON") == 0 ? open_manifest(s) : open_list(s);
+    return kind == bm_kind_json ? open_manifest(s) : open_list(s);
 }
 
 static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,

@@ -1,5 +1,6 @@
 #include "cli/doctor/links.h"
 
+#include "core/sort.h"
 #include "core/words.h"
 
 #include <math.h>
@@ -55,12 +56,6 @@ static const char *host_of(const json_t *ranks, int rank)
     return name != NULL ? name : "?";
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Latencies or bandwidths of links of a kind, in order; free() it. */
 static double *sorted(const links *all, bool inside, bool latency, size_t *n)
 {
@@ -71,8 +66,7 @@ static double *sorted(const links *all, bool inside, bool latency, size_t *n)
         if (all->list[i].inside == inside)
             x[(*n)++] =
                 latency ? all->list[i].latency_us : all->list[i].gb_per_s;
-    if (*n > 0)
-        qsort(x, *n, sizeof *x, ascending);
+    bm_sort(x, *n);
     return x;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/tune/search.h"
 
 #include "core/rng.h"
+#include "core/sort.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -142,17 +143,10 @@ static void put_row(const bm_search *s, size_t i, int rung, double *row)
         s->set.rungs > 1 ? (double)rung / (double)(s->set.rungs - 1) : 1;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* y [n] -> its median, the upper one of two; y is sorted. */
 static double median(double *y, size_t n)
 {
-    qsort(y, n, sizeof *y, by_size);
+    bm_sort(y, n);
     return y[n / 2];
 }
 

@@ -511,13 +511,12 @@ bm_status bm_coded_sum_bytes(const bm_code_plan *p, int size, int workers,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %d ranks", size);
     BM_TRY_DONE(bm_code_plan_cut(p, size, coordinator, own));
     for (int r = 0; r < size; r++) {
-        int64_t from = (int64_t)r * workers / size;
-        int64_t to = (int64_t)(r + 1) * workers / size;
+        int hosted = bm_first_worker(workers, size, r + 1) -
+                     bm_first_worker(workers, size, r);
         double of_r =
             (double)(p->byte[p->group[own[r + 1]]] - p->byte[p->group[own[r]]]);
 
-        most =
-            fmax(most, (double)(to - from) * (all - of_r) + (size - 1) * of_r);
+        most = fmax(most, hosted * (all - of_r) + (size - 1) * of_r);
     }
     *out = most;
 done:

@@ -53,6 +53,30 @@ static const bm_sum_ops *find(const char *mode)
     return NULL;
 }
 
+static bm_status find_mode(const char *mode, const bm_sum_ops **out)
+{
+    *out = find(mode);
+    return *out != NULL ? BM_OK
+                        : BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
+}
+
+bm_status bm_sum_check_ranks(int size, int workers)
+{
+    if (workers < size)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%d ranks for %d workers; use at most one rank a worker",
+                       size, workers);
+    return BM_OK;
+}
+
+const bm_sum_traits *bm_sum_traits_of(const char *mode)
+{
+    const bm_sum_ops *ops = find(mode);
+
+    BM_ASSERT(ops != NULL);
+    return &ops->traits;
+}
+
 static bm_status check_topology(const char *mode, const char *topology)
 {
     if (strcmp(mode, "hier") != 0 && topology != NULL &&
@@ -65,15 +89,13 @@ static bm_status check_topology(const char *mode, const char *topology)
 bm_status bm_sum_grid(const char *mode, const bm_comm *comm, int workers,
                       const char *topology, bm_grid *out)
 {
-    bm_sum_shape shape = {.ops = find(mode),
-                          .comm = comm,
+    bm_sum_shape shape = {.comm = comm,
                           .workers = workers,
                           .size = bm_comm_size(comm),
                           .topology = topology};
     bm_grid of_ranks;
 
-    if (shape.ops == NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
+    BM_TRY(find_mode(mode, &shape.ops));
     BM_TRY(check_topology(mode, topology));
     *out = (bm_grid){0};
     return shape.ops->grids != NULL ? shape.ops->grids(&shape, out, &of_ranks)
@@ -83,13 +105,8 @@ bm_status bm_sum_grid(const char *mode, const bm_comm *comm, int workers,
 /* Not collective. */
 static bm_status prepare(bm_sum *s, const char *mode)
 {
-    s->ops = find(mode);
-    if (s->ops == NULL)
-        return BM_FAIL(BM_ERR_CONFIG, "unknown sum '%s'", mode);
-    if (s->workers < s->size)
-        return BM_FAIL(BM_ERR_CONFIG,
-                       "%d ranks for %d workers; use at most one rank a worker",
-                       s->size, s->workers);
+    BM_TRY(find_mode(mode, &s->ops));
+    BM_TRY(bm_sum_check_ranks(s->size, s->workers));
     BM_TRY(bm_sum_loops_choose(&s->loops));
     s->weight = calloc((size_t)s->workers, sizeof *s->weight);
     s->start = calloc((size_t)s->size + 1, sizeof *s->start);

@@ -45,6 +45,20 @@
 
 #define BM_SUMS(X) X(tree) X(exact) X(mpi) X(ring) X(halving) X(hier)
 
+/* What others need to know of a mode. */
+typedef struct bm_sum_traits {
+    bool by_host; /* devices do not have it */
+    bool any_cut; /* the bits do not depend on where a vector is cut */
+    /* Vectors that a rank with so many workers keeps, the common one included. */
+    double (*vectors)(double hosted);
+} bm_sum_traits;
+
+/* Fails with BM_ERR_CONFIG if there are more ranks than workers. */
+BM_CHECKED bm_status bm_sum_check_ranks(int size, int workers);
+
+/* `mode` is a name of BM_SUMS. */
+const bm_sum_traits *bm_sum_traits_of(const char *mode);
+
 typedef struct bm_sum bm_sum;
 
 /*

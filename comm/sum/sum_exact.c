@@ -239,8 +239,16 @@ static bm_status exact_sent(const bm_sum_shape *s, double *bytes)
     return BM_OK;
 }
 
+/* Two integers for each number. */
+static double exact_vectors(double hosted)
+{
+    (void)hosted;
+    return 4;
+}
+
 const bm_sum_ops bm_sum_exact = {
     .name = "exact",
+    .traits = {.by_host = true, .any_cut = true, .vectors = exact_vectors},
     .open = exact_open,
     .close = exact_close,
     .add = exact_add,

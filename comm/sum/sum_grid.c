@@ -539,3 +539,8 @@ done:
     free(start);
     return status;
 }
+
+double bm_sum_grid_vectors(double hosted)
+{
+    return hosted + 1;
+}

@@ -1,6 +1,7 @@
 /* sum_loops.c - loops that the compiler vectorizes. */
 #include "comm/sum/sum_loops.h"
 
+#include "core/finite.h"
 #include "core/stream.h"
 
 #include <math.h>
@@ -32,17 +33,15 @@ static void blend(size_t n, double a, float *restrict y, double b,
 
 static bool add(size_t n, const float *restrict x, float *restrict y)
 {
-    uint32_t odd = 0;
+    uint32_t non_finite = 0;
 
     for (size_t i = 0; i < n; i++) {
         float sum = y[i] + x[i];
-        uint32_t bits = 0;
 
-        memcpy(&bits, &sum, sizeof bits);
-        odd |= (bits & 0x7f800000u) == 0x7f800000u;
+        non_finite |= bm_non_finite(sum);
         y[i] = sum;
     }
-    return odd == 0;
+    return non_finite == 0;
 }
 
 /* The bits of |x| are in the order of |x|, with infinity and NaN at the end. */

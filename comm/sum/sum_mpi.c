@@ -74,8 +74,15 @@ static bm_status sent(const bm_sum_shape *s, double *bytes)
     return BM_OK;
 }
 
+static double vectors(double hosted)
+{
+    (void)hosted;
+    return 2;
+}
+
 const bm_sum_ops bm_sum_mpi = {
     .name = "mpi",
+    .traits = {.by_host = true, .vectors = vectors},
     .open = open,
     .close = close,
     .add = add,

@@ -22,6 +22,7 @@ typedef struct bm_sum_shape {
 
 struct bm_sum_ops {
     const char *name; /* [job] sum = <name> */
+    bm_sum_traits traits;
     /* Collective. Sets s->self; may cut other slices (s->start). */
     bm_status (*open)(bm_sum *s);
     void (*close)(bm_sum *s); /* s->self may be half open, or NULL */
@@ -95,13 +96,14 @@ bm_status bm_sum_grid_scatter(bm_sum *s);
 void bm_sum_grid_mean(bm_sum *s, size_t at, size_t n, float *out);
 bm_status bm_sum_grid_gather(bm_sum *s, float *x);
 bm_status bm_sum_grid_sent(const bm_sum_shape *s, double *bytes);
+double bm_sum_grid_vectors(double hosted);
 
 #define BM_SUM_GRID_OPS                                                        \
-    .open = bm_sum_grid_open, .close = bm_sum_grid_close,                      \
-    .room = bm_sum_grid_room, .rooms = bm_sum_grid_rooms,                      \
-    .add = bm_sum_grid_add, .scatter = bm_sum_grid_scatter,                    \
-    .mean = bm_sum_grid_mean, .gather = bm_sum_grid_gather,                    \
-    .sent = bm_sum_grid_sent
+    .traits = {.vectors = bm_sum_grid_vectors}, .open = bm_sum_grid_open,      \
+    .close = bm_sum_grid_close, .room = bm_sum_grid_room,                      \
+    .rooms = bm_sum_grid_rooms, .add = bm_sum_grid_add,                        \
+    .scatter = bm_sum_grid_scatter, .mean = bm_sum_grid_mean,                  \
+    .gather = bm_sum_grid_gather, .sent = bm_sum_grid_sent
 
 #define X(name) extern const bm_sum_ops bm_sum_##name;
 BM_SUMS(X)

@@ -21,6 +21,7 @@
 #include "comm/sum/sum_ops.h"
 #include "comm/tree.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,8 +227,15 @@ static bm_status tree_sent(const bm_sum_shape *s, double *bytes)
     return BM_OK;
 }
 
+/* Partial means. */
+static double tree_vectors(double hosted)
+{
+    return fmin(2 * log2(hosted + 1) + 1, 8);
+}
+
 const bm_sum_ops bm_sum_tree = {
     .name = "tree",
+    .traits = {.any_cut = true, .vectors = tree_vectors},
     .open = tree_open,
     .close = tree_close,
     .room = tree_room,

@@ -3,15 +3,15 @@
 #include "compute/cuda/memory/cuda_forms.h"
 
 static void carry(bm_backend *be, const bm_pieces *p, const float *residual,
-                  float *y, float *odd)
+                  float *y, float *non_finite)
 {
     cudaStream_t stream = bm_cuda_of(be)->stream;
 
     residual = bm_cuda_read(be, residual, p->elements);
     y = bm_cuda_change(be, y, p->elements, false).x;
-    odd = bm_cuda_write(be, odd, 1);
-    BM_CUDA(be, cudaMemsetAsync(odd, 0, sizeof *odd, stream));
-    BM_CUDA(be, bm_kernel_carry(stream, p, residual, y, odd));
+    non_finite = bm_cuda_write(be, non_finite, 1);
+    BM_CUDA(be, cudaMemsetAsync(non_finite, 0, sizeof *non_finite, stream));
+    BM_CUDA(be, bm_kernel_carry(stream, p, residual, y, non_finite));
 }
 
 static void encode(bm_backend *be, const bm_pieces *p, const float *x,

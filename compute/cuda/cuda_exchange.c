@@ -4,7 +4,7 @@
 #include "compute/cuda/memory/cuda_forms.h"
 
 void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
-                        const float *from, float *y, float *odd)
+                        const float *from, float *y, float *non_finite)
 {
     bm_cuda *cuda = bm_cuda_of(be);
 
@@ -12,9 +12,10 @@ void bm_cuda_difference(bm_backend *be, size_t n, const float *x,
     if (from != NULL)
         from = bm_cuda_read(be, from, n);
     y = bm_cuda_write(be, y, n);
-    odd = bm_cuda_write(be, odd, 1);
-    BM_CUDA(be, cudaMemsetAsync(odd, 0, sizeof *odd, cuda->stream));
-    BM_CUDA(be, bm_kernel_difference(cuda->stream, n, x, from, y, odd));
+    non_finite = bm_cuda_write(be, non_finite, 1);
+    BM_CUDA(be,
+            cudaMemsetAsync(non_finite, 0, sizeof *non_finite, cuda->stream));
+    BM_CUDA(be, bm_kernel_difference(cuda->stream, n, x, from, y, non_finite));
 }
 
 void bm_cuda_squares(bm_backend *be, size_t n, const float *x, double *sum)

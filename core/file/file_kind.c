@@ -36,6 +36,8 @@ static const char lines[] =
     "id<TAB>audio<TAB>text";
 
 const char bm_kind_hdf5[] = "an HDF5 file";
+const char bm_kind_gzip[] = "a gzip file";
+const char bm_kind_npy[] = "a NumPy array";
 
 /* Files that begin with these bytes, at offset `at`. */
 static const struct magic {
@@ -52,14 +54,13 @@ static const struct magic {
     {"NIST_1A", 7, 0, "a NIST SPHERE recording", sounds},
     {".snd", 4, 0, "an AU recording", sounds},
     {"ID3", 3, 0, "an MP3 recording", sounds}, /* or is_mp3 */
-    {"\x93NUMPY", 6, 0, "a NumPy array", features},
+    {"\x93NUMPY", 6, 0, bm_kind_npy, features},
     {"\xff\xd8\xff", 3, 0, "a JPEG image", images},
     {"II*\0", 4, 0, "a TIFF image", images},
     {"MM\0*", 4, 0, "a TIFF image", images},
-    {"P4\n", 3, 0, "a PBM image", images},
-    {"P5\n", 3, 0, "a PGM image", images},
-    {"P6\n", 3, 0, "a PPM image", images},
-    {"\x1f\x8b", 2, 0, "a gzip file", archives},
+    {"II+\0", 4, 0, "a TIFF image", images}, /* BigTIFF */
+    {"MM\0+", 4, 0, "a TIFF image", images},
+    {"\x1f\x8b", 2, 0, bm_kind_gzip, archives},
     {"BZh", 3, 0, "a bzip2 file", archives},
     {"\xfd"
      "7zXZ\0",
@@ -78,16 +79,19 @@ static const struct magic {
 static const char mp3[] = "an MP3 recording";
 static const char wav[] = "a WAV recording";
 static const char aiff[] = "an AIFF recording";
-static const char npz[] = "a NumPy archive (.npz)";
+static const char pbm[] = "a PBM image";
+static const char pgm[] = "a PGM image";
+static const char ppm[] = "a PPM image";
+const char bm_kind_npz[] = "a NumPy archive (.npz)";
 static const char zip[] = "a zip archive";
 const char bm_kind_safetensors[] = "a safetensors file";
-static const char ark[] = "a Kaldi archive";
+const char bm_kind_ark[] = "a Kaldi archive";
 const char bm_kind_binary[] = "a binary file";
-static const char json[] = "JSON";
+const char bm_kind_json[] = "JSON";
 static const char json_list[] = "a JSON list";
-static const char scp[] = "a Kaldi scp file";
+const char bm_kind_scp[] = "a Kaldi scp file";
 const char bm_kind_configuration[] = "a configuration";
-static const char xml[] = "XML";
+const char bm_kind_xml[] = "XML";
 const char bm_kind_text[] = "a text";
 
 static const struct use {
@@ -96,18 +100,22 @@ static const struct use {
     {wav, sounds},
     {mp3, sounds},
     {aiff, sounds},
-    {npz, "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
-          "manifest of its arrays"},
+    {pbm, images},
+    {pgm, images},
+    {ppm, images},
+    {bm_kind_npz,
+     "bmuf eval --dump writes it for NumPy, bmuf pack --features takes a "
+     "manifest of its arrays"},
     {zip, archives},
     {bm_kind_safetensors, "bmuf eval, decode and info take models"},
-    {ark, kaldi},
+    {bm_kind_ark, kaldi},
     {bm_kind_binary, "give a text"},
-    {json, "bmuf pack takes manifests"},
+    {bm_kind_json, "bmuf pack takes manifests"},
     {json_list, "bmuf pack takes manifests, with one object a line and no "
                 "brackets around them"},
-    {scp, kaldi},
+    {bm_kind_scp, kaldi},
     {bm_kind_configuration, "bmuf train and explain take it"},
-    {xml, lines},
+    {bm_kind_xml, lines},
     {bm_kind_text, lines},
 };
 
@@ -151,7 +159,8 @@ static const char *kind_of_zip(const head *h)
 {
     size_t length = h->bytes[26] | (size_t)h->bytes[27] << 8;
 
-    return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? npz : zip;
+    return length >= 4 && has(h, 30 + length - 4, ".npy", 4) ? bm_kind_npz
+                                                             : zip;
 }
 
 /* Whether there are control characters that no text has. */
@@ -182,9 +191,45 @@ static bool is_mp3(const head *h)
            rate > 0 && rate < 15 && (h->bytes[2] >> 2 & 3) != 3;
 }
 
+static const char blanks[] = " \t\r\n\v\f";
+
+static const char *behind_comments(const char *at)
+{
+    at += strspn(at, blanks);
+    while (*at == '#') {
+        at += strcspn(at, "\n");
+        at += strspn(at, blanks);
+    }
+    return at;
+}
+
+/* A portable map, NULL: none. "P1" to "P6" may also begin a list of names, so the
+ * numbers of the header are looked at, and in P1 to P3, which are texts, all
+ * numbers. */
+static const char *kind_of_map(const head *h)
+{
+    static const char *const kinds[] = {pbm, pgm, ppm};
+    const char *at = (const char *)h->bytes;
+    int i = at[0] == 'P' ? at[1] - '1' : -1, numbers = i % 3 == 0 ? 2 : 3;
+    bool is_text = i < 3;
+
+    if (i < 0 || i > 5 || strspn(at + 2, blanks) == 0)
+        return NULL;
+    at = behind_comments(at + 2);
+    for (int n = 0; n < numbers || (is_text && *at != '\0'); n++) {
+        size_t digits = strspn(at, "0123456789");
+
+        if (digits == 0 || (n < numbers && strspn(at + digits, blanks) == 0))
+            return NULL;
+        at = behind_comments(at + digits);
+    }
+    return kinds[i % 3];
+}
+
 const char *bm_file_kind(const char *path)
 {
     head h;
+    const char *kind = NULL;
 
     if (!read_head(path, &h))
         return NULL;
@@ -202,7 +247,9 @@ const char *bm_file_kind(const char *path)
     if (is_safetensors(&h))
         return bm_kind_safetensors;
     if (is_ark(&h))
-        return ark;
+        return bm_kind_ark;
+    if ((kind = kind_of_map(&h)) != NULL)
+        return kind;
     return is_binary(&h) ? bm_kind_binary : NULL;
 }
 
@@ -252,9 +299,9 @@ const char *bm_text_kind(const char *path)
     line = first_line(&h);
     close = strchr(line, ']');
     if (line[0] == '{')
-        return json;
+        return bm_kind_json;
     if (line[0] == '<')
-        return xml;
+        return bm_kind_xml;
     if (line[0] == '[')
         return close != NULL && strcspn(line, "{\"") > (size_t)(close - line)
                    ? bm_kind_configuration
@@ -262,7 +309,7 @@ const char *bm_text_kind(const char *path)
     if (is_setting(line))
         return bm_kind_configuration;
     if (is_scp(line))
-        return scp;
+        return bm_kind_scp;
     return line[0] != '\0' ? bm_kind_text : NULL;
 }
 

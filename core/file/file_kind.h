@@ -16,14 +16,25 @@
  * unknown, or cannot be read. Static. */
 const char *bm_file_kind(const char *path);
 
-/* The same for a text, by its first line: "a Kaldi scp file", "JSON", one of the
- * two below, or NULL: empty, or not a text. Static. */
+/* The same for a text, by its first line: "a Kaldi scp file", "JSON", or NULL:
+ * empty, or not a text. Static. */
 const char *bm_text_kind(const char *path);
-extern const char bm_kind_configuration[];
-extern const char bm_kind_text[];   /* of unknown kind */
-extern const char bm_kind_binary[]; /* of bm_file_kind, likewise */
-extern const char bm_kind_hdf5[];   /* of bm_file_kind */
+
+/* Results of bm_file_kind that are compared, by address. */
+extern const char bm_kind_binary[]; /* of unknown kind */
+extern const char bm_kind_hdf5[];
 extern const char bm_kind_safetensors[];
+extern const char bm_kind_gzip[];
+extern const char bm_kind_ark[]; /* of Kaldi */
+extern const char bm_kind_npy[];
+extern const char bm_kind_npz[];
+
+/* Those of bm_text_kind. */
+extern const char bm_kind_text[]; /* of unknown kind */
+extern const char bm_kind_configuration[];
+extern const char bm_kind_json[];
+extern const char bm_kind_scp[]; /* of Kaldi */
+extern const char bm_kind_xml[];
 
 /* What to do with a file of this kind, a result of the two functions above:
  * "bmuf eval, decode and info take models". Static. */

@@ -3,7 +3,6 @@
 #include "core/file/file.h"
 #include "core/trace/span.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <math.h>

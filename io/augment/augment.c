@@ -186,11 +186,6 @@ static bm_time_map time_of(const bm_augmenter *a, uint64_t key,
     return m;
 }
 
-static bool distorts(const bm_augment_settings *s)
-{
-    return s->slant > 0 || s->height > 0 || s->shift > 0 || s->elastic > 0;
-}
-
 /* a->x to y. */
 static bm_status place(bm_augmenter *a, uint64_t key, const bm_time_map *time,
                        float *y)
@@ -198,7 +193,7 @@ static bm_status place(bm_augmenter *a, uint64_t key, const bm_time_map *time,
     const bm_layout *l = &a->layout;
     bm_image_map m;
 
-    if (!distorts(&a->set)) {
+    if (!bm_augment_distorts(&a->set)) {
         bm_time_map_apply(time, a->x, bm_layout_width(l), y);
         return BM_OK;
     }
@@ -229,8 +224,7 @@ static void change_values(bm_augmenter *a, uint64_t key, size_t frames_before,
                           float *y, size_t frames)
 {
     const bm_augment_settings *s = &a->set;
-    bool values = s->contrast > 0 || s->offset > 0 || s->noise > 0;
-    bool masks = s->time_masks > 0 || s->frequency_masks > 0 || s->cutouts > 0;
+    bool values = bm_augment_has_values(s), masks = bm_augment_has_masks(s);
     bool image = a->layout.kind == BM_FRAMES_IMAGE;
 
     if (values || (masks && !image))

@@ -109,6 +109,21 @@ bool bm_augment_has_noises(const bm_augment_settings *s)
            strcmp(s->noise_sound, "no") != 0;
 }
 
+bool bm_augment_distorts(const bm_augment_settings *s)
+{
+    return s->slant > 0 || s->height > 0 || s->shift > 0 || s->elastic > 0;
+}
+
+bool bm_augment_has_values(const bm_augment_settings *s)
+{
+    return s->contrast > 0 || s->offset > 0 || s->noise > 0;
+}
+
+bool bm_augment_has_masks(const bm_augment_settings *s)
+{
+    return s->time_masks > 0 || s->frequency_masks > 0 || s->cutouts > 0;
+}
+
 bool bm_augment_any(const bm_augment_settings *s)
 {
     bm_speeds speeds;
@@ -117,10 +132,8 @@ bool bm_augment_any(const bm_augment_settings *s)
 
     return s->share > 0 &&
            (bm_augment_has_rooms(s) || bm_augment_has_noises(s) || !same ||
-            s->warp > 0 || s->time_masks > 0 || s->frequency_masks > 0 ||
-            s->offset > 0 || s->contrast > 0 || s->noise > 0 || s->slant > 0 ||
-            s->height > 0 || s->shift > 0 || s->elastic > 0 || s->stroke > 0 ||
-            s->cutouts > 0);
+            s->warp > 0 || bm_augment_distorts(s) || s->stroke > 0 ||
+            bm_augment_has_values(s) || bm_augment_has_masks(s));
 }
 
 /* A factor at *text; moves past it. */

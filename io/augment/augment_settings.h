@@ -39,9 +39,13 @@ void bm_augment_check(const bm_config *config, bm_faults *faults);
 /* Do the settings change anything? */
 bool bm_augment_any(const bm_augment_settings *s);
 
-/* Do they add rooms to recordings, or noise? */
+/* Do they add rooms to recordings, or noise? Do they distort images, change
+ * values, or mask? Time and strokes have a setting each. */
 bool bm_augment_has_rooms(const bm_augment_settings *s);
 bool bm_augment_has_noises(const bm_augment_settings *s);
+bool bm_augment_distorts(const bm_augment_settings *s);
+bool bm_augment_has_values(const bm_augment_settings *s);
+bool bm_augment_has_masks(const bm_augment_settings *s);
 
 /* Rooms and noise; texts are those of `s`. */
 bm_sound_settings bm_augment_sound(const bm_augment_settings *s);

@@ -25,8 +25,9 @@ typedef struct bm_importer bm_importer;
 
 /* What to import. Texts are borrowed until bm_importer_open returns. */
 typedef struct bm_import_source {
-    const char *path;        /* a manifest, or what else the importer reads */
-    const char *const *more; /* further files; of --returnn alone */
+    const char *path; /* a manifest, or what else the importer reads */
+    const char *const
+        *more; /* further files, of returnn; n_more = 0 elsewhere */
     size_t n_more;
     const char *targets;   /* classes of frames, as frame_classes.h has them;
                              NULL: labels are made of texts */
@@ -36,7 +37,8 @@ typedef struct bm_import_source {
                              means normalise = global goes; NULL: by its own */
     const char *image_dir; /* folder of the images of a PyLaia list; NULL: it is
                               no such list */
-    const char *level;     /* type of the segments of UNIPEN; of the importer */
+    const char *level;     /* type of the segments, which unipen sets from its
+                              own settings; the caller leaves it NULL */
     double most_missing;   /* percent of files that may be missing */
     size_t threads;        /* that read files; 0: one */
     bool pipes;            /* paths that are commands are run */

@@ -98,7 +98,7 @@ static bm_status invalid(const char *path)
     if (kind == NULL)
         kind = bm_text_kind(path);
     if (kind != NULL && !bm_ends_with(path, ".h5") &&
-        (kind == bm_kind_text || strcmp(kind, "JSON") == 0))
+        (kind == bm_kind_text || kind == bm_kind_json))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is %s, not a shard; if it is a manifest, pack it "
                        "first: bmuf pack --audio %s --out DIR, or with "
@@ -106,7 +106,7 @@ static bm_status invalid(const char *path)
                        path, kind, path);
     /* The first bytes of a shard can be taken for any text or binary file. */
     if (kind != NULL && kind != bm_kind_binary && kind != bm_kind_text &&
-        strcmp(kind, "an HDF5 file") != 0)
+        kind != bm_kind_hdf5)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a shard; %s", path, kind,
                        bm_file_kind_use(kind));
     return BM_FAIL(BM_ERR_FORMAT,

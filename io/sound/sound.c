@@ -132,7 +132,7 @@ static void refuse(source *f, bm_problem *problem)
         bm_problem_set(problem, "damaged or truncated",
                        "%s: damaged or truncated within its %lld bytes" COPY,
                        path, (long long)bm_sound_bytes_length(&f->bytes));
-    else if (kind != NULL && strcmp(kind, "a gzip file") == 0)
+    else if (kind == bm_kind_gzip)
         bm_problem_set(problem, "compressed",
                        "%s is %s; only lists may be compressed: unpack it",
                        path, kind);

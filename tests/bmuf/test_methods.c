@@ -71,7 +71,8 @@ static const char *const methods[][8] = {
 
 enum { MOST = sizeof methods[0] / sizeof methods[0][0] };
 
-/* "train.strategy=<name>" and its settings, ending with NULL. */
+/* "train.strategy=<name>" and its settings, ending with NULL. Rank 0 prints them:
+ * the last ones are those of an assertion that fails. */
 static const char *const *settings_of(const char *const *method)
 {
     enum { OURS = 3 };
@@ -82,6 +83,9 @@ static const char *const *settings_of(const char *const *method)
     snprintf(strategy, sizeof strategy, "train.strategy=%s", method[0]);
     for (size_t i = 1; i < MOST; i++)
         all[OURS + i - 1] = method[i];
+    for (size_t i = 0; all[i] != NULL; i++)
+        print_message("%s%s", i > 0 ? " " : "", all[i]);
+    print_message("\n");
     return all;
 }
 
@@ -108,7 +112,10 @@ static void test_every_strategy_is_in_the_table(void **state)
 
         FOR_EACH (k, methods)
             rows += strcmp(methods[k][0], (*s)->name) == 0;
-        assert_true(rows > 0);
+        if (rows == 0)
+            fail_msg("strategy '%s' has no row in `methods` of "
+                     "tests/bmuf/test_methods.c; add one",
+                     (*s)->name);
     }
 }
 
@@ -349,6 +356,10 @@ static void test_frozen_layers_keep_their_bits(void **state)
     }
 }
 
+/* Of 69 characters; it fits "1.blstm". */
+#define TEN  "0123456789"
+#define WIDE "1.[" TEN TEN TEN TEN TEN TEN "b]lstm"
+
 static void test_layers_that_do_not_exist_are_listed(void **state)
 {
     static const struct {
@@ -362,6 +373,8 @@ static void test_layers_that_do_not_exist_are_listed(void **state)
         {"train.rates=1.blstm", "'1.blstm' is not LAYER:FACTOR"},
         {"train.rates=1.blstm:0", "is not LAYER:FACTOR"},
         {"train.rates=1.blstm:x", "is not LAYER:FACTOR"},
+        {"train.rates=" WIDE ":0.5", "has 73 characters, at most 63 are"},
+        {"train.freeze=0.linear " WIDE, "train.freeze: '1.[0123"},
     };
 
     FOR_EACH (k, cases) {

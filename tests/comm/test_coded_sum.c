@@ -4,6 +4,7 @@
  * itself.
  */
 #include "comm/sum/coded_sum.h"
+#include "tests/support/comms.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -13,8 +14,11 @@
 /* Columns of 700, of 17, of 2048 and one of 33 rows; statistics. */
 enum { N = 6623, LEARNED = 6569, WORKERS = 17, ROUNDS = 5 };
 
-static const char *const names[] = {"fp32", "fp16",   "bf16",
-                                    "int8", "onebit", "topk"};
+static const char *const names[] = {
+#define X(name) #name,
+    BM_CODES(X)
+#undef X
+};
 static const char *const coordinators[] = {"sharded", "root"};
 
 static size_t columns(size_t *edge)

@@ -77,11 +77,27 @@ test_lines_of_a_child_are_received_until_it_ends_or_crashes(void **_)
     }
 }
 
+/* Where SIGCHLD is ignored, the system keeps no exit status. */
+static void test_an_end_that_is_not_known_is_no_success(void **_)
+{
+    received h = {.end = crash};
+    bm_child child = {.work = work, .receive = receive, .self = &h};
+    int ended = 77;
+
+    (void)_;
+    signal(SIGCHLD, SIG_IGN);
+    assert_ok(bm_child_run(&child, &ended));
+    signal(SIGCHLD, SIG_DFL);
+    assert_int_equal(ended, -1);
+    assert_string_equal(h.text, "one.two.");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_lines_of_a_child_are_received_until_it_ends_or_crashes),
+        cmocka_unit_test(test_an_end_that_is_not_known_is_no_success),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

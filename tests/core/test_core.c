@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/rng.h"
+#include "core/sort.h"
 #include "core/words.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
@@ -732,6 +733,11 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
     } cases[] = {
         {BYTES("\x89PNG\r\n\x1a\n"), "a PNG image", NULL, "--images"},
         {BYTES("\x89HDF\r\n\x1a\n"), "an HDF5 file", NULL, "bmuf info"},
+        {BYTES("II+\0\x8\0\0\0"), "a TIFF image", NULL, "--images"},
+        {BYTES("P4\n10 2\n\x80\x40"), "a PBM image", NULL, "--images"},
+        {BYTES("P5 # a comment\n37 11 255\nxyz"), "a PGM image", NULL,
+         "--images"},
+        {BYTES("P6 37 11 255\n\x1\x2"), "a PPM image", NULL, "--images"},
         {BYTES("RIFF\x24\0\0\0WAVEfmt "), "a WAV recording", NULL, "--audio"},
         {BYTES("fLaC\0"), "a FLAC recording", NULL, "--audio"},
         {BYTES("ID3\4\0"), "an MP3 recording", NULL, "--audio"},
@@ -764,13 +770,25 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
         {BYTES("u1 sph2pipe u1.sph |\n"), NULL, "a Kaldi scp file", "manifest"},
         {BYTES("u1 one or two\n"), NULL, "a text", "manifest"},
         {BYTES("x"), NULL, "a text", "manifest"},
+        {BYTES("P1\nP2\n"), NULL, "a text", "manifest"},
+        {BYTES("P2 640 480 of P2\n"), NULL, "a text", "manifest"},
+        {BYTES("P5 640\n"), NULL, "a text", "manifest"},
     };
 #undef BYTES
+    static const char *const text_maps[][2] = {
+        {"P1\n10 2\n1000000001 00000 00110", "a PBM image"},
+        {"P2 # a comment\n3\n#another\n1 255\n0 1\n2\n", "a PGM image"},
+        {"P3 1 1 255 0 127 255", "a PPM image"},
+    };
 
     (void)state;
     FOR_EACH (k, cases)
         assert_kind(cases[k].bytes, cases[k].n, cases[k].binary, cases[k].text,
                     cases[k].use);
+    FOR_EACH (k, text_maps) {
+        write_text("kind", text_maps[k][0]);
+        assert_string_equal(bm_file_kind(in_folder("kind")), text_maps[k][1]);
+    }
     write_text("kind", "");
     assert_null(bm_file_kind(in_folder("kind")));
     assert_null(bm_text_kind(in_folder("kind")));
@@ -783,6 +801,17 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
 
 /* ---- words ---------------------------------------------------------------
  */
+
+static void test_numbers_are_sorted(void **state)
+{
+    static const double sorted[] = {-INFINITY, -2, 0, 0, 1e-300, 3};
+    double x[] = {3, 0, -2, 1e-300, -INFINITY, 0};
+
+    (void)state;
+    bm_sort(x, 6);
+    assert_memory_equal(x, sorted, sizeof x);
+    bm_sort(NULL, 0);
+}
 
 static void test_a_plain_word_is_the_same_in_any_spelling(void **state)
 {
@@ -851,6 +880,7 @@ static void test_nouns_have_their_plurals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_are_sorted),
         cmocka_unit_test(test_a_plain_word_is_the_same_in_any_spelling),
         cmocka_unit_test(test_numbers_match_splitmix64),
         cmocka_unit_test(test_a_stream_depends_on_seed_name_and_worker),

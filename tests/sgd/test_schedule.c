@@ -289,27 +289,39 @@ static void test_a_restored_state_continues_alike(void **state)
     }
 }
 
-static void test_all_documented_kinds_exist(void **state)
+/* The words of the option `kind`. */
+static const char *all_kinds(void)
 {
-    static const char *const kinds[] = {"cosine",   "onecycle",    "noam",
-                                        "constant", "exponential", "newbob"};
+    const bm_option *o = bm_schedule_options;
+
+    while (strcmp(o->key, "kind") != 0)
+        o++;
+    return o->unit;
+}
+
+static void test_every_kind_of_the_option_is_a_schedule(void **state)
+{
     bm_config *config = NULL;
-    char assignment[64];
+    char words[200], assignment[64], *rest = words;
 
     (void)state;
+    snprintf(words, sizeof words, "%s", all_kinds());
     assert_ok(bm_config_new(&config));
-    FOR_EACH (i, kinds) {
+    for (const char *kind = NULL;
+         (kind = strtok_r(rest, " ", &rest)) != NULL;) {
+        bool one_cycle = strcmp(kind, "onecycle") == 0;
         bm_schedule_settings set = {0};
         bm_schedule s;
 
-        snprintf(assignment, sizeof assignment, "schedule.kind=%s", kinds[i]);
+        print_message("schedule.kind=%s\n", kind);
+        snprintf(assignment, sizeof assignment, "schedule.kind=%s", kind);
         assert_ok(bm_config_set(config, assignment));
         assert_ok(
             bm_config_fill(config, "schedule", bm_schedule_options, &set));
         s = bm_schedule_make(&set, 8, 4);
-        assert_true(near(bm_schedule_rate(&s, 0),
-                         strcmp(kinds[i], "onecycle") == 0 ? 0.32 : 8, 1e-15));
-        assert_true(bm_schedule_spans_run(&set) == (i < 2));
+        assert_true(near(bm_schedule_rate(&s, 0), one_cycle ? 0.32 : 8, 1e-15));
+        assert_true(bm_schedule_spans_run(&set) ==
+                    (one_cycle || strcmp(kind, "cosine") == 0));
     }
     bm_config_free(config);
 }
@@ -334,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_warm_up_grows_from_a_tenth),
         cmocka_unit_test(test_training_stops_without_a_new_best_error),
         cmocka_unit_test(test_a_restored_state_continues_alike),
-        cmocka_unit_test(test_all_documented_kinds_exist),
+        cmocka_unit_test(test_every_kind_of_the_option_is_a_schedule),
     };
     return RUN_GROUP("schedule", tests);
 }

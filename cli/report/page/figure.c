@@ -1,6 +1,7 @@
 #include "cli/report/page/figure.h"
 
 #include "cli/report/page/page.h"
+#include "core/sort.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -181,13 +182,6 @@ static bool is_wide(const drawing *d, size_t n)
     return least > 0 && most / least > 30;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Ends the axis at three times what nine of ten points have, so that a few
  * large ones do not flatten the rest. */
 static bm_status cut_axis(drawing *d, size_t groups)
@@ -205,7 +199,7 @@ static bm_status cut_axis(drawing *d, size_t groups)
                 all[n++] = l->mean[i];
     }
     if (n > 0) {
-        qsort(all, n, sizeof *all, compare_numbers);
+        bm_sort(all, n);
         top = 3 * all[n * 9 / 10];
         if (top > 0 && all[n - 1] > 1.5 * top)
             d->plot.y.most = top;

@@ -109,16 +109,16 @@ static inline words load_words(const void *p)
 /* The largest |x|; NAN if a number is not finite. */
 static float largest(size_t n, const float *x)
 {
-    float most = 0, odd = 0;
+    float most = 0, non_finite = 0;
 
-#pragma omp simd reduction(max : most) reduction(+ : odd)
+#pragma omp simd reduction(max : most) reduction(+ : non_finite)
     for (size_t i = 0; i < n; i++) {
         float size = fabsf(x[i]);
 
         most = size > most ? size : most;
-        odd += x[i] * 0;
+        non_finite += x[i] * 0;
     }
-    return odd == 0 ? most : NAN;
+    return non_finite == 0 ? most : NAN;
 }
 
 static float round_row(size_t k, const float *x, uint8_t *q)

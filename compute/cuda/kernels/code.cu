@@ -54,7 +54,7 @@ BM_INLINE int magnitude(float x)
     return __float_as_int(x) & 0x7fffffff;
 }
 
-BM_INLINE bool is_odd(float x)
+BM_INLINE bool is_non_finite(float x)
 {
     return (__float_as_int(x) & 0x7f800000) == 0x7f800000;
 }
@@ -130,7 +130,7 @@ BM_INLINE float scale_of(size_t n, const float *x)
     for (int step = LANES / 2; step > 0; step /= 2)
         largest = max(largest, __shfl_xor_sync(~0u, largest, step));
     scale = bm_over(__int_as_float(largest), MOST);
-    if (is_odd(__fmul_rn(scale, (float)MOST)))
+    if (is_non_finite(__fmul_rn(scale, (float)MOST)))
         scale = __int_as_float(__float_as_int(scale) - 1);
     return scale;
 }
@@ -323,7 +323,7 @@ BM_INLINE float decode_topk(const unsigned char *code, size_t k, size_t i)
 /* ---- all of them --------------------------------------------------------- */
 
 __global__ static void carry(bm_pieces p, const float *residual, float *y,
-                             float *odd)
+                             float *non_finite)
 {
     piece q = {};
     bool found = false;
@@ -334,10 +334,10 @@ __global__ static void carry(bm_pieces p, const float *residual, float *y,
     for (size_t i = q.at + lane_of(); i < q.at + q.n; i += LANES) {
         if (!q.exact)
             y[i] = bm_add(y[i], residual[i]);
-        found = found || is_odd(y[i]);
+        found = found || is_non_finite(y[i]);
     }
     if (found)
-        *odd = 1; /* all threads write the same value */
+        *non_finite = 1; /* all threads write the same value */
 }
 
 __global__ static void encode(bm_pieces p, const float *x, float *residual,
@@ -400,12 +400,12 @@ static unsigned blocks_for(const bm_pieces *p)
 }
 
 cudaError_t bm_kernel_carry(cudaStream_t stream, const bm_pieces *p,
-                            const float *residual, float *y, float *odd)
+                            const float *residual, float *y, float *non_finite)
 {
     if (p->n == 0)
         return cudaSuccess;
     return BM_LAUNCH(stream, carry, blocks_for(p), bm_block, 0, *p, residual, y,
-                     odd);
+                     non_finite);
 }
 
 cudaError_t bm_kernel_encode(cudaStream_t stream, const bm_pieces *p,

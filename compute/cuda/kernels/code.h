@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* *odd must be 0 before. */
+/* *non_finite must be 0 before. */
 cudaError_t bm_kernel_carry(cudaStream_t stream, const bm_pieces *p,
-                            const float *residual, float *y, float *odd);
+                            const float *residual, float *y, float *non_finite);
 cudaError_t bm_kernel_encode(cudaStream_t stream, const bm_pieces *p,
                              const float *x, float *residual, float *code);
 cudaError_t bm_kernel_decode(cudaStream_t stream, const bm_pieces *p,

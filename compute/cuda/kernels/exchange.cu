@@ -7,13 +7,13 @@
 #include "compute/cuda/kernels/flush.h"
 #include "compute/cuda/kernels/vec4.h"
 
-BM_INLINE bool is_odd(float x)
+BM_INLINE bool is_non_finite(float x)
 {
     return (__float_as_int(x) & 0x7f800000) == 0x7f800000;
 }
 
 __global__ static void difference(size_t n, const float *x, const float *from,
-                                  float *y, bool wide, float *odd)
+                                  float *y, bool wide, float *non_finite)
 {
     bool found = false;
 
@@ -27,23 +27,23 @@ __global__ static void difference(size_t n, const float *x, const float *from,
         for (int k = 0; k < 4; k++) {
             if (from != NULL)
                 q.x[k] = bm_subtract(q.x[k], less.x[k]);
-            found = found || is_odd(q.x[k]);
+            found = found || is_non_finite(q.x[k]);
         }
         bm_store(y, 4 * j, n, wide, q);
     }
     if (found)
-        *odd = 1; /* all threads write the same value */
+        *non_finite = 1; /* all threads write the same value */
 }
 
 cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
-                                 const float *from, float *y, float *odd)
+                                 const float *from, float *y, float *non_finite)
 {
     bool wide = bm_is_wide(x) && bm_is_wide(from) && bm_is_wide(y);
 
     if (n == 0)
         return cudaSuccess;
     return BM_LAUNCH(stream, difference, bm_grid(bm_vec4_count(n)), bm_block, 0,
-                     n, x, from, y, wide, odd);
+                     n, x, from, y, wide, non_finite);
 }
 
 __global__ static void blend(size_t n, double a, float *y, double b,

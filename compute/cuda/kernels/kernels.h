@@ -193,9 +193,10 @@ cudaError_t bm_kernel_unit(cudaStream_t stream, size_t n, const float *x,
 
 /* exchange.cu */
 
-/* bm_difference. *odd must be 0 before. */
+/* bm_difference. *non_finite must be 0 before. */
 cudaError_t bm_kernel_difference(cudaStream_t stream, size_t n, const float *x,
-                                 const float *from, float *y, float *odd);
+                                 const float *from, float *y,
+                                 float *non_finite);
 cudaError_t bm_kernel_blend(cudaStream_t stream, size_t n, double a, float *y,
                             double b, const float *x);
 cudaError_t bm_kernel_filter(cudaStream_t stream, const bm_filter_step *f,

@@ -8,13 +8,13 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
-#include "core/words.h"
 #include "io/import/files/feature_parts.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/place.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 const bm_option bm_feature_file_options[] = {
@@ -42,11 +42,17 @@ static file_format format_of(const char *path)
         {".npy", NPY}, {".npz", NPZ}, {".mfc", HTK},   {".htk", HTK},
         {".plp", HTK}, {".fbk", HTK}, {".fbank", HTK},
     };
+    const char *dot = strrchr(path, '.');
 
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (bm_ends_with(path, endings[i].ending))
+    for (size_t i = 0; dot != NULL && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i].ending) == 0)
             return endings[i].format;
     return KALDI;
+}
+
+bool bm_feature_file_is(const char *path)
+{
+    return format_of(path) != KALDI;
 }
 
 /* Of the whole file. */
@@ -78,10 +84,9 @@ static void check_kind(const char *path, bm_problem *problem)
 {
     const char *kind = bm_file_kind(path);
 
-    if (kind == NULL || kind == bm_kind_binary ||
-        strcmp(kind, "a Kaldi archive") == 0)
+    if (kind == NULL || kind == bm_kind_binary || kind == bm_kind_ark)
         return;
-    if (strcmp(kind, "a gzip file") == 0)
+    if (kind == bm_kind_gzip)
         bm_problem_set(problem, "compressed",
                        "%s is %s; only lists may be compressed: unpack it",
                        path, kind);

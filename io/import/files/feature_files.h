@@ -18,7 +18,7 @@ typedef struct bm_feature_file_settings {
 extern const bm_option bm_feature_file_options[];
 
 /*
- * `path` is a place (place.h). Its ending decides: .npy and .npz have arrays of
+ * `path` is a place (place.h). Its ending decides, in capitals, too: .npy and .npz have arrays of
  * two dimensions of floats of 2, 4 or 8 bytes, in any byte and storage order;
  * .mfc, .htk, .plp, .fbank and .fbk are HTK's or, with mfc_dim numbers a frame,
  * Sphinx's; all else is a matrix of Kaldi's. A file that cannot be read, is
@@ -27,5 +27,8 @@ extern const bm_option bm_feature_file_options[];
  */
 BM_CHECKED bm_status bm_feature_file_read(const char *path, size_t mfc_dim,
                                           bm_frames *x, bm_problem *problem);
+
+/* Does the ending say so? A matrix of Kaldi has none of its own. */
+bool bm_feature_file_is(const char *path);
 
 #endif

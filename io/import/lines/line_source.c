@@ -16,9 +16,7 @@ static bool is_folder(const char *path)
 
 static bool is_xml(const char *path)
 {
-    const char *kind = bm_text_kind(path);
-
-    return kind != NULL && strcmp(kind, "XML") == 0;
+    return bm_text_kind(path) == bm_kind_xml;
 }
 
 bool bm_line_source_is(const char *path, const char *image_dir)

@@ -164,8 +164,7 @@ static bm_status check_kind(const bm_manifest *m)
 {
     const char *kind = strcmp(m->path, "-") == 0 ? NULL : bm_file_kind(m->path);
 
-    return kind == NULL || strcmp(kind, "a gzip file") == 0 ? BM_OK
-                                                            : refuse(m, kind);
+    return kind == NULL || kind == bm_kind_gzip ? BM_OK : refuse(m, kind);
 }
 
 /* For a first line that is of pages, or of a list of paths, where a manifest is

@@ -295,8 +295,7 @@ static bm_status check_kind(const char *path)
 
     if (kind == NULL)
         kind = bm_text_kind(path);
-    if (kind == NULL || kind == bm_kind_binary ||
-        strcmp(kind, "an HDF5 file") == 0)
+    if (kind == NULL || kind == bm_kind_binary || kind == bm_kind_hdf5)
         return BM_OK;
     return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not an HDF5 file of RETURNN; %s",
                    path, kind, bm_file_kind_use(kind));

@@ -10,7 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const inexact[] = {"fp16", "bf16", "int8", "onebit", "topk"};
+static const char *const codes[] = {
+#define X(name) #name,
+    BM_CODES(X)
+#undef X
+};
 
 static void test_onebit_with_32_bits_equals_ssgd(void **state)
 {
@@ -163,8 +167,10 @@ static void test_all_codes_converge_to_the_same_optimum(void **state)
 
         solve(settings, none);
         assert_there(none, ALL);
-        FOR_EACH (k, inexact) {
-            snprintf(code, sizeof code, "compress.code=%s", inexact[k]);
+        FOR_EACH (k, codes) {
+            if (bm_code_find(codes[k], 1).ops->exact)
+                continue;
+            snprintf(code, sizeof code, "compress.code=%s", codes[k]);
             solve(settings, coded);
             assert_there(coded, ALL);
             assert_memory_equal(coded + LEARNED, none + LEARNED,

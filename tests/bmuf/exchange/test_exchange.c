@@ -6,6 +6,7 @@
 #include "bmuf/strategies/fragments.h"
 #include "bmuf/strategy.h"
 #include "bmuf/trainer/ema.h"
+#include "compute/backend_ops.h"
 #include "compute/device_comm.h"
 #include "tests/support/comms.h"
 #include "tests/support/support.h"
@@ -520,8 +521,11 @@ static void test_sums_along_a_grid_have_the_bits_of_the_host(void **state)
  * host. */
 static void test_codes_have_the_bits_of_the_host(void **state)
 {
-    static const char *const codes[] = {"fp32", "fp16",   "bf16",
-                                        "int8", "onebit", "topk"};
+    static const char *const codes[] = {
+#define X(name) #name,
+        BM_CODES(X)
+#undef X
+    };
     fixture *f = *state;
     int size = bm_comm_size(f->comm);
 
@@ -542,6 +546,30 @@ static void test_codes_have_the_bits_of_the_host(void **state)
         assert_same(run(&j, "host"), run(&device, "host"));
         code = NULL;
     }
+}
+
+static void
+test_a_device_without_the_code_has_the_bits_of_the_host(void **state)
+{
+    fixture *f = *state;
+    const bm_backend_ops *whole = f->be->ops;
+    bm_backend_ops without = *whole;
+    job j = {f->comm,
+             cpu,
+             "bmuf",
+             "auto",
+             "sharded",
+             "tree",
+             2 * bm_comm_size(f->comm)};
+    job device = j;
+
+    without.device_code = NULL;
+    f->be->ops = &without;
+    device.be = f->be;
+    code = "int8";
+    assert_same(run(&j, "host"), run(&device, "host"));
+    code = NULL;
+    f->be->ops = whole;
 }
 
 /* Gradients: residuals in both directions. */
@@ -860,6 +888,7 @@ int main(int argc, char **argv)
         TEST(test_exact_and_mpi_sums_use_the_host),
         TEST(test_sums_along_a_grid_have_the_bits_of_the_host),
         TEST(test_codes_have_the_bits_of_the_host),
+        TEST(test_a_device_without_the_code_has_the_bits_of_the_host),
         TEST(test_onebit_has_the_bits_of_the_host),
         TEST(test_if_one_rank_lacks_nccl_all_use_the_host),
         TEST(test_ranks_that_share_a_device_use_the_host),

@@ -15,18 +15,19 @@
 
 static void test_importers_are_listed_by_name(void **state)
 {
-    static const char *const names[] = {"audio", "images", "features",
+    static const char *const known[] = {"audio", "images", "features",
                                         "idx",   "unipen", "returnn"};
     bm_importer *i = NULL;
+    const char *names = NULL;
 
     (void)state;
-    FOR_EACH (k, names)
-        assert_string_equal(bm_importer_list()[k]->name, names[k]);
-    assert_null(bm_importer_list()[6]);
     assert_int_equal(open_importer(&i, "video", NULL, ""), BM_ERR_ARG);
-    assert_non_null(strstr(bm_last_error(),
-                           "'video'; the importers are: audio images "
-                           "features idx unipen returnn"));
+    names = strstr(bm_last_error(), "'video'; the importers are: ");
+    assert_non_null(names);
+    FOR_EACH (k, known)
+        assert_non_null(strstr(names, known[k]));
+    for (const bm_importer_ops *const *o = bm_importer_list(); *o != NULL; o++)
+        assert_non_null(strstr(names, (*o)->name));
 }
 
 /* ---- images ------------------------------------------------------------ */
