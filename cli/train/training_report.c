@@ -205,6 +205,8 @@ void bm_report_block(bm_training *t, const bm_block_report *r, double rate,
             {0}});
     bm_report_server(t->run->journal, r, t->terminal);
     free(of_workers);
+    if (isnan(loss)) /* the loss could use no sequence, which is warned of */
+        return;
     if (t->terminal)
         show_block(t, r, loss, error, frames / seconds, seconds);
     else

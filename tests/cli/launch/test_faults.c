@@ -570,6 +570,8 @@ static void test_a_block_without_usable_sequences_is_warned_of(void **state)
                            "labels than model.net leaves frames; the block "
                            "changes nothing"),
             2);
+        assert_int_equal(times_said(&p, "loss -nan"), 0);
+        assert_int_equal(times_said(&p, "loss nan"), 0);
         assert_true(sum_of("straight", "skipped") == 2);
         remove_run("halted");
         train(&p, "halted", 1, first);
