@@ -192,6 +192,9 @@ static void test_ranks_of_this_host_need_no_allocation(void **_)
 /* As in a container without ssh and rsh. */
 static void test_ranks_of_this_host_need_no_remote_shell(void **_)
 {
+    char script[] = "mkdir \"$1/tools\" && ln -s ../mpirun \"$1/tools\" && "
+                    "for t in sed env grep; do "
+                    "ln -s \"$(command -v $t)\" \"$1/tools\" || exit; done";
     char path[8192];
     outcome o;
 
@@ -202,11 +205,8 @@ static void test_ranks_of_this_host_need_no_remote_shell(void **_)
     o = launch();
     assert_null(strstr(o.out, "\nplm\n"));
     assert_int_equal(unlink(in_folder("ssh")), 0);
-    run_tool((char *[]){"sh", "-c",
-                        "mkdir \"$1/tools\" && ln -s ../mpirun \"$1/tools\" && "
-                        "for t in sed env grep; do "
-                        "ln -s \"$(command -v $t)\" \"$1/tools\" || exit; done",
-                        "sh", (char *)in_folder("."), NULL});
+    run_tool(
+        (char *[]){"sh", "-c", script, "sh", (char *)in_folder("."), NULL});
     setenv("PATH", in_folder("tools"), 1);
     o = launch();
     setenv("OMPI_MCA_plm_rsh_agent", "mine", 1);
