@@ -172,7 +172,7 @@ static bm_status train_block(bm_training *t)
     t->blocks++;
     t->frames += passed.frames;
     t->seconds += seconds;
-    if (r.samples == 0)
+    if (r.samples == 0 && passed.batches > 0)
         BM_TRY(remark_unusable(t, r.at, passed.frames));
     bm_report_block(t, &r, rate, passed, seconds);
     if (r.at.block + 1 == bm_reader_blocks_of(t->reader, r.at.epoch))
