@@ -274,6 +274,13 @@ static const char resumed[] =
 
 static void test_info_tells_where_a_killed_run_stands(void **_)
 {
+    static const struct {
+        const char *reason, *state;
+    } ends[] = {{"converged", "converged"},
+                {"stopped", "stopped"},
+                {"not a finite number", "diverged"},
+                {"file cannot be read or written",
+                 "failed: file cannot be read or written"}};
     json_t *run = NULL, *first = NULL, *list = NULL;
     outcome o;
 
@@ -308,6 +315,19 @@ static void test_info_tells_where_a_killed_run_stands(void **_)
     assert_says(o.out, "    1        1.75      50.00 %         2    30.00 %    "
                        "   0.25        100  best\n");
     assert_says(o.out, "    2         0.5      20.00 %         -          - ");
+
+    FOR_EACH (k, ends) {
+        char journal[4000];
+
+        snprintf(journal, sizeof journal,
+                 "%s\n{\"event\": \"end\", \"reason\": \"%s\"}\n", resumed,
+                 ends[k].reason);
+        write_text("several/killed/journal.jsonl", journal);
+        run = parse_json(BMUF("info", "several/killed", "--json").out);
+        assert_string_equal(text(run, "state"), ends[k].state);
+        json_decref(run);
+    }
+    write_text("several/killed/journal.jsonl", resumed);
 
     /* A directory of runs: a line for each. */
     o = BMUF("info", "several");

@@ -4,6 +4,7 @@
 #include "cli/report/journal_events.h"
 #include "core/config/config.h"
 #include "core/printable.h"
+#include "core/words.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -256,14 +257,28 @@ static size_t epochs_done(const bm_run_summary *s)
     return last->epoch + ((double)last->block + 1 >= last->blocks_per_epoch);
 }
 
+/* Of the reason of an end; that of a failure is the text of its status. */
+static void describe_end(const char *reason, char *out, size_t room)
+{
+    bool good = bm_is_word_of(reason, "done converged stopped");
+    char text[64];
+
+    snprintf(text, sizeof text, "%s%s", good ? "" : "failed: ", reason);
+    if (strcmp(reason, bm_status_text(BM_ERR_NUMERIC)) == 0)
+        snprintf(text, sizeof text, "diverged");
+    bm_printable(text, out, room);
+}
+
 static void find_state(bm_run_summary *s)
 {
     const json_t *end = s->last[BM_RUN_end];
     const char *reason = json_string_value(json_object_get(end, "reason"));
 
     if (end == NULL)
-        reason = is_locked(s->directory) ? "running" : "killed";
-    bm_printable(reason != NULL ? reason : "?", s->state, sizeof s->state);
+        snprintf(s->state, sizeof s->state, "%s",
+                 is_locked(s->directory) ? "running" : "killed");
+    else
+        describe_end(reason != NULL ? reason : "?", s->state, sizeof s->state);
     s->epochs_done = epochs_done(s);
     if (end != NULL && json_is_integer(json_object_get(end, "epochs")))
         s->epochs_done = bm_event_count(end, "epochs");

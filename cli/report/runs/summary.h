@@ -47,7 +47,7 @@ typedef struct bm_run_block {
 
 typedef struct bm_run_summary {
     char directory[4096];
-    char state[32]; /* "done", "stopped", .. as the journal's last end says;
+    char state[48]; /* "done", "failed: ..", as the journal's last end says;
                        "running"; "killed" */
     json_t *last[BM_RUN_EVENTS_COUNT]; /* the last event of a kind, or NULL */
     size_t n_epochs;                   /* begun */
