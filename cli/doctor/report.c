@@ -98,7 +98,7 @@ static const char *text(const json_t *o, const char *key)
     return value != NULL ? value : "";
 }
 
-/* faults: nothing that is fine. */
+/* faults: findings that are fine are left out. */
 static void merge_all(json_t *out, const char *check, const json_t *list,
                       json_t *host, bool faults)
 {

@@ -118,6 +118,18 @@ void bm_remote_quote(const char *word, FILE *out)
     fputc('\'', out);
 }
 
+void bm_remote_word(const char *word, FILE *out)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+        "-_=+.,:/@%";
+
+    if (word[0] == '\0' || word[strspn(word, plain)] != '\0')
+        bm_remote_quote(word, out);
+    else
+        fputs(word, out);
+}
+
 /* In the child; does not return. */
 static void run(const char *host, const char *command)
 {

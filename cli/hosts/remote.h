@@ -41,5 +41,7 @@ bool bm_program_path(char *out, size_t room);
 
 /* Writes a word for a shell, in quotes. */
 void bm_remote_quote(const char *word, FILE *out);
+/* Likewise, in quotes only where a shell needs them. */
+void bm_remote_word(const char *word, FILE *out);
 
 #endif

@@ -260,15 +260,6 @@ void bm_mpirun_command_free(char **list)
     free((void *)list);
 }
 
-static bool needs_quotes(const char *word)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-        "-_=+.,:/@%";
-
-    return word[0] == '\0' || word[strspn(word, plain)] != '\0';
-}
-
 char *bm_mpirun_command_text(char *const *list)
 {
     char *text = NULL;
@@ -280,10 +271,7 @@ char *bm_mpirun_command_text(char *const *list)
     for (size_t i = 0; list[i] != NULL; i++) {
         if (i > 0)
             fputc(' ', memory);
-        if (needs_quotes(list[i]))
-            bm_remote_quote(list[i], memory);
-        else
-            fputs(list[i], memory);
+        bm_remote_word(list[i], memory);
     }
     if (fclose(memory) != 0) {
         free(text);

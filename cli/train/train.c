@@ -136,7 +136,7 @@ static const char *why_unusable(double frames)
 
 /* Nothing in the block could be used. It has changed nothing; training ends if
  * the epoch ends with it, and no block of the run had a loss before. */
-static bm_status remark_unusable(const bm_training *t, bm_position at,
+static bm_status report_unusable(const bm_training *t, bm_position at,
                                  double frames)
 {
     bool last = at.block + 1 == bm_reader_blocks_of(t->reader, at.epoch);
@@ -173,7 +173,7 @@ static bm_status train_block(bm_training *t)
     t->frames += passed.frames;
     t->seconds += seconds;
     if (r.samples == 0 && passed.batches > 0)
-        BM_TRY(remark_unusable(t, r.at, passed.frames));
+        BM_TRY(report_unusable(t, r.at, passed.frames));
     bm_report_block(t, &r, rate, passed, seconds);
     if (r.at.block + 1 == bm_reader_blocks_of(t->reader, r.at.epoch))
         BM_TRY(end_epoch(t));

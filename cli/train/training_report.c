@@ -1,6 +1,7 @@
 /* training_report.c - reports of a training run: journal, log, progress bar and
  * final table. */
 #include "cli/help/version.h"
+#include "cli/hosts/remote.h"
 #include "cli/launch/mpirun_command.h"
 #include "cli/placement/own_place.h"
 #include "cli/progress.h"
@@ -10,7 +11,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* With a fraction. */
 static double epochs_done(const bm_training *t)
@@ -277,18 +277,15 @@ static void judge(const bm_training *t, char *out, size_t room)
 }
 
 /* The command that evaluates the run, as a shell takes it. */
-static void print_evaluation(bm_training *t)
+static void print_evaluation(const bm_training *t)
 {
     const char *test = t->set->data.test;
-    char eval[] = "eval", program[] = "bmuf", placeholder[] = "DATA";
-    char *data = test[0] != '\0' ? strdup(test) : NULL;
-    char *words[] = {program, eval, t->run->directory,
-                     data != NULL ? data : placeholder, NULL};
-    char *line = bm_mpirun_command_text(words);
 
-    printf("evaluate  %s\n", line != NULL ? line : "bmuf eval");
-    free(line);
-    free(data);
+    printf("evaluate  bmuf eval ");
+    bm_remote_word(t->run->directory, stdout);
+    putchar(' ');
+    bm_remote_word(test[0] != '\0' ? test : "DATA", stdout);
+    putchar('\n');
 }
 
 void bm_report_end(bm_training *t, const bm_evaluation *test)

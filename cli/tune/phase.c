@@ -143,7 +143,7 @@ static bm_status report_failure(const bm_tune_result *r, bm_status failure)
                        "command with a new --out",
                        what, r->reason);
     return BM_FAIL(
-        failure, "%s failed: %s; once that is mended, the same command goes on",
+        failure, "%s failed: %s; once that is fixed, the same command goes on",
         what, r->reason);
 }
 

@@ -1,6 +1,6 @@
 /*
- * search_folder.h - tells the folder of a search, which bmuf tune leaves, where
- * it was given in place of a run.
+ * search_folder.h - recognises the folder of a search by bmuf tune where a run is
+ * expected.
  */
 #ifndef BM_CORE_FILE_SEARCH_FOLDER_H
 #define BM_CORE_FILE_SEARCH_FOLDER_H

@@ -98,7 +98,7 @@ static bm_status join(bm_run_set *r, size_t run, const char *band)
 }
 
 /* runs [n] <- the directories that are runs, *n_runs of them. Warns of the others;
- * fails if no one is a run. */
+ * fails if none is a run. */
 static bm_status find_runs(size_t n, const char *const *directories,
                            const char **runs, size_t *n_runs)
 {

@@ -22,9 +22,10 @@ typedef struct bm_run_set {
     bm_run_group *groups; /* [n_groups], by their first runs */
 } bm_run_set;
 
-/* Reads the runs among n >= 1 directories; warns of those that are none. `band`: a
- * setting that may differ within a group, besides job.seed, or NULL. Fails with
- * BM_ERR_MISSING or BM_ERR_ARG if none is a run, and as bm_run_summary_read and bm_differences_read. */
+/* Reads the runs among n >= 1 directories; warns of the others. `band`: a setting
+ * that may differ within a group, besides job.seed, or NULL. Fails with
+ * BM_ERR_MISSING or BM_ERR_ARG if none is a run, and as bm_run_summary_read and
+ * bm_differences_read. */
 BM_CHECKED bm_status bm_run_set_read(bm_run_set *r, size_t n,
                                      const char *const *directories,
                                      const char *band);

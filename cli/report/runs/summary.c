@@ -257,7 +257,8 @@ static size_t epochs_done(const bm_run_summary *s)
     return last->epoch + ((double)last->block + 1 >= last->blocks_per_epoch);
 }
 
-/* Of the reason of an end; that of a failure is the text of its status. */
+/* out <- the state after an end event. Of a failure the reason is the text of its
+ * status. */
 static void describe_end(const char *reason, char *out, size_t room)
 {
     bool good = bm_is_word_of(reason, "done converged stopped");

@@ -18,9 +18,9 @@ typedef struct bm_feature_file_settings {
 extern const bm_option bm_feature_file_options[];
 
 /*
- * `path` is a place (place.h). Its ending decides, in capitals, too: .npy and .npz have arrays of
- * two dimensions of floats of 2, 4 or 8 bytes, in any byte and storage order;
- * .mfc, .htk, .plp, .fbank and .fbk are HTK's or, with mfc_dim numbers a frame,
+ * `path` is a place (place.h). Its ending, in small letters or capitals, decides:
+ * .npy and .npz have arrays of two dimensions of floats of 2, 4 or 8 bytes, in
+ * any byte and storage order; .mfc, .htk, .plp, .fbank and .fbk are HTK's or, with mfc_dim numbers a frame,
  * Sphinx's; all else is a matrix of Kaldi's. A file that cannot be read, is
  * invalid or has a number that is not finite sets *problem. Fails with
  * BM_ERR_MEMORY, or with BM_ERR_IO if the disk does.

@@ -358,6 +358,18 @@ static void test_all_transports_give_the_same_bits(void **state)
     }
 }
 
+/* Of the host; two workers a rank. */
+static job usual_job(const fixture *f)
+{
+    return (job){f->comm,
+                 cpu,
+                 "bmuf",
+                 "auto",
+                 "sharded",
+                 "tree",
+                 2 * bm_comm_size(f->comm)};
+}
+
 /* One rank uses the code of several. */
 static void test_one_rank_may_send_to_itself(void **state)
 {
@@ -554,14 +566,7 @@ test_a_device_without_the_code_has_the_bits_of_the_host(void **state)
     fixture *f = *state;
     const bm_backend_ops *whole = f->be->ops;
     bm_backend_ops without = *whole;
-    job j = {f->comm,
-             cpu,
-             "bmuf",
-             "auto",
-             "sharded",
-             "tree",
-             2 * bm_comm_size(f->comm)};
-    job device = j;
+    job j = usual_job(f), device = j;
 
     without.device_code = NULL;
     f->be->ops = &without;
@@ -671,14 +676,7 @@ static void test_late_exchanges_go_the_way_that_is_set(void **state)
 
 static void check_falls_back(fixture *f, bm_backend *be, const char *why)
 {
-    job j = {f->comm,
-             cpu,
-             "bmuf",
-             "auto",
-             "sharded",
-             "tree",
-             2 * bm_comm_size(f->comm)};
-    job device = j, named = j;
+    job j = usual_job(f), device = j, named = j;
     rig r;
 
     device.be = named.be = be;

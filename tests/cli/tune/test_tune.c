@@ -325,7 +325,7 @@ static void test_a_gpu_has_one_trial(void **_)
     assert_fails(
         BMUF("tune", "tune.ini", "--out", "gpus", "--set", "job.device=cuda"),
         69, " 3 at a time", "the configuration as it was given failed: ",
-        "once that is mended, the same command goes on");
+        "once that is fixed, the same command goes on");
     assert_fails(BMUF("tune", "tune.ini", "--out", "pairs", "--set",
                       "job.device=cuda", "-n", "2"),
                  69, " 1 at a time");
