@@ -1,4 +1,4 @@
-"""The changes of [augment] in NumPy, as docs/augmentation.md describes them, for
+"""The changes of [augment] in NumPy, as docs/data/augmentation.md describes them, for
 train_in_torch.py. Distributions are those of bmuf, random numbers are not.
 
     change = Augmentation(settings, image_height("data/train"), random)

@@ -492,13 +492,13 @@ const bm_verb bm_verb_align = {
     .name = "align",
     .nouns = "MODEL|RUN DIR|MANIFEST",
     .help = "times of words and labels; frame targets for cross entropy",
-    .text =
-        "  bmuf align run data/test > test.ctm\n"
-        "  bmuf align run test.jsonl --format textgrid --out grids\n"
-        "  bmuf align run data/train --targets data/train-frames\n\n"
-        "Finds the most probable path of a CTC model through the labels of "
-        "each text\n(docs/alignment.md), of a packed set or of the files of "
-        "a manifest. It uses all\ncores; with -n, one for each rank.\n",
+    .text = "  bmuf align run data/test > test.ctm\n"
+            "  bmuf align run test.jsonl --format textgrid --out grids\n"
+            "  bmuf align run data/train --targets data/train-frames\n\n"
+            "Finds the most probable path of a CTC model through the labels of "
+            "each text\n(docs/results/alignment.md), of a packed set or of the "
+            "files of a manifest.\nIt uses all cores; with -n, one for each "
+            "rank.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

@@ -406,7 +406,7 @@ const bm_verb bm_verb_doctor = {
         "  bmuf doctor -n 2 --json >net.json\n\n"
         "Prints a line for each finding, with what to do. Exits with 0 if a "
         "job would\nstart, also with warnings, and with 69 if it would not. "
-        "bmuf scale --network\nreads the .json (docs/doctor.md).\n",
+        "bmuf scale --network\nreads the .json (docs/jobs/doctor.md).\n",
     .flags = flags,
     .least = 0,
     .most = 1,

@@ -98,8 +98,9 @@ const bm_verb bm_verb_export = {
     .text = "  bmuf export run --onnx net.onnx\n"
             "  bmuf export run/model.safetensors --npz net.npz\n"
             "  bmuf export run --weights int8 --out small.safetensors\n\n"
-            "docs/export.md describes the files. All verbs that read models "
-            "read those of\n--weights. For posteriors of a data set: bmuf eval "
+            "docs/results/export.md describes the files. All verbs that read "
+            "models read\nthose of --weights. For posteriors of a data set: "
+            "bmuf eval "
             "--dump.\n",
     .flags = flags,
     .least = 1,

@@ -1,6 +1,6 @@
 /*
  * model_npz.h - writes the weights of a model to a file for numpy.load(), with
- * the names and shapes that PyTorch gives them. docs/export.md has the names.
+ * the names and shapes that PyTorch gives them. docs/results/export.md has the names.
  */
 #ifndef BM_CLI_EXPORT_MODEL_NPZ_H
 #define BM_CLI_EXPORT_MODEL_NPZ_H

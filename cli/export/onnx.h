@@ -1,6 +1,6 @@
 /*
  * onnx.h - writes a network as a graph of ONNX, for onnxruntime and other
- * programs. docs/export.md describes the graph.
+ * programs. docs/results/export.md describes the graph.
  */
 #ifndef BM_CLI_EXPORT_ONNX_H
 #define BM_CLI_EXPORT_ONNX_H

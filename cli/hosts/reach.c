@@ -141,7 +141,7 @@ static void blame_ssh(check *c, const bm_remote *r)
     else if (has(r->err, "Permission denied"))
         blame(c, r->host,
               "ssh asks for a password; allow your key with ssh-copy-id %s, "
-              "see docs/cluster.md",
+              "see docs/jobs/cluster.md",
               r->host);
     else
         blame(c, r->host,
@@ -225,7 +225,8 @@ static void read_answer(check *c, bm_host *host, const bm_remote *r)
 
     if (r->code < 0) {
         blame(c, r->host,
-              "no answer within %d s; try ssh %s true, and see docs/cluster.md",
+              "no answer within %d s; try ssh %s true, and see "
+              "docs/jobs/cluster.md",
               c->seconds, r->host);
         return;
     }

@@ -152,7 +152,7 @@ const bm_verb bm_verb_info = {
             "  bmuf info run --csv --event block >blocks.csv\n\n"
             "Of a run: its state, the learning curve as a table and a chart, "
             "and where the\ntime went. Of a directory of runs: a line for each "
-            "of them. docs/journal.md\ndescribes the table of --csv.\n",
+            "of them.\ndocs/jobs/journal.md describes the table of --csv.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

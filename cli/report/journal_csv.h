@@ -1,5 +1,5 @@
 /* journal_csv.h - bmuf info --csv: the journal of a run, or of several runs, as
- * one table for pandas, R or a spreadsheet (docs/journal.md). */
+ * one table for pandas, R or a spreadsheet (docs/jobs/journal.md). */
 #ifndef BM_CLI_REPORT_JOURNAL_CSV_H
 #define BM_CLI_REPORT_JOURNAL_CSV_H
 

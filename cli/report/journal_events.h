@@ -1,4 +1,4 @@
-/* journal_events.h - reads the events of a run's journal (docs/journal.md). */
+/* journal_events.h - reads the events of a run's journal (docs/jobs/journal.md). */
 #ifndef BM_CLI_REPORT_JOURNAL_EVENTS_H
 #define BM_CLI_REPORT_JOURNAL_EVENTS_H
 

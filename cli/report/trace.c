@@ -193,7 +193,7 @@ const bm_verb bm_verb_trace = {
     .text = "  bmuf train my.ini --out run/1 -n 4 --set 'job.trace=blocks "
             "10:12'\n"
             "  bmuf trace run/1\n\n"
-            "docs/trace.md describes the columns.\n",
+            "docs/jobs/trace.md describes the columns.\n",
     .flags = flags,
     .least = 1,
     .most = 1,

@@ -504,13 +504,14 @@ const bm_verb bm_verb_score = {
     .name = "score",
     .nouns = "REF HYP...",
     .help = "score texts: word and character errors, significance",
-    .text = "  bmuf score test.jsonl test.trn\n"
-            "  bmuf score test.stm test.ctm --align sclite --speakers\n"
-            "  bmuf score test.trn one.trn two.trn\n\n"
-            "REF and HYP are texts with ids: trn, lines that begin with an id, "
-            "stm, ctm, or\nJSON lines such as manifests (docs/scoring.md). "
-            "Further HYP are compared with\nthe first, by draws of the same "
-            "sequences and by NIST's matched-pairs test.\n",
+    .text =
+        "  bmuf score test.jsonl test.trn\n"
+        "  bmuf score test.stm test.ctm --align sclite --speakers\n"
+        "  bmuf score test.trn one.trn two.trn\n\n"
+        "REF and HYP are texts with ids: trn, lines that begin with an id, "
+        "stm, ctm, or\nJSON lines such as manifests (docs/results/scoring.md). "
+        "Further HYP are compared\nwith the first, by draws of the same "
+        "sequences and by NIST's matched-pairs test.\n",
     .flags = flags,
     .least = 2,
     .most = BM_MOST_NOUNS,

@@ -313,7 +313,7 @@ const bm_verb bm_verb_show = {
             "augment.elastic=0.02\n\n"
             "Writes a PNG image: a line of text, or a spectrogram with low "
             "frequencies at the\nbottom. DIR has shards, ID is the name of a "
-            "sequence. docs/augmentation.md\ndescribes the settings.\n",
+            "sequence.\ndocs/data/augmentation.md describes the settings.\n",
     .flags = flags,
     .least = 2,
     .most = 2,

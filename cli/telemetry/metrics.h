@@ -1,6 +1,6 @@
 /*
  * metrics.h - [job] metrics: the numbers of a running job in a file that
- * Prometheus' node_exporter collects (docs/telemetry.md).
+ * Prometheus' node_exporter collects (docs/jobs/telemetry.md).
  *
  *     bm_metrics_open(&m, "/var/lib/node_exporter/bmuf.prom", "run-1")
  *     bm_metrics_take(m, "block", fields, now) // for each event of the journal

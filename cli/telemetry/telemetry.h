@@ -1,6 +1,6 @@
 /*
  * telemetry.h - what follows a training job from outside: [job] metrics and
- * tensorboard (docs/telemetry.md), made from the events of the journal. Nothing
+ * tensorboard (docs/jobs/telemetry.md), made from the events of the journal. Nothing
  * here fails because a file cannot be written: that is a
  * warning.
  */

@@ -1,6 +1,6 @@
 /*
  * tensorboard.h - [job] tensorboard: which values a job writes for TensorBoard,
- * and under which tags (docs/telemetry.md). The step of all of them is the
+ * and under which tags (docs/jobs/telemetry.md). The step of all of them is the
  * number of blocks done in the run.
  */
 #ifndef BM_CLI_TELEMETRY_TENSORBOARD_H

@@ -31,7 +31,7 @@ typedef struct bm_run {
  * must be resolved, not `auto`. Fails with BM_ERR_CREATE if the directory
  * cannot be created, is in use by another job or holds files but no run; with
  * BM_ERR_CONFIG if the run was started with other settings, which the message
- * lists (those of docs/checkpoints.md may differ); with BM_ERR_IO if a file
+ * lists (those of docs/jobs/checkpoints.md may differ); with BM_ERR_IO if a file
  * cannot be written. A folder of train.checkpoint_copies that cannot be used is
  * a failure in a new run, and a warning in one that is resumed, which goes on
  * without it. After a failure bm_run_close is still due.

@@ -8,7 +8,7 @@
 #include "core/config/config.h"
 #include "io/augment/sound_settings.h"
 
-/* docs/augmentation.md says what each of them does. */
+/* docs/data/augmentation.md says what each of them does. */
 typedef struct bm_augment_settings {
     double share;
     const char *speed;  /* see bm_speeds_read */

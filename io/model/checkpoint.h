@@ -9,7 +9,7 @@
  *
  * The state "model" is stored as one tensor per segment, "model.<segment>";
  * every other state flat, as "state.<name>". A state has params->n floats
- * unless its `whole` is set; all must be finite. docs/checkpoints.md has the
+ * unless its `whole` is set; all must be finite. docs/jobs/checkpoints.md has the
  * format.
  */
 #ifndef BM_IO_MODEL_CHECKPOINT_H

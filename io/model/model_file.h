@@ -29,7 +29,7 @@ BM_CHECKED bm_status bm_model_text(const bm_st_file *f, const char *path,
 
 /*
  * Not collective: one rank writes the model to `path`, one tensor per segment,
- * as docs/checkpoints.md describes. The file has no date and no host name, so
+ * as docs/jobs/checkpoints.md describes. The file has no date and no host name, so
  * that equal runs write equal files. model: params->n floats on the host;
  * texts: may be NULL. Fails with BM_ERR_CREATE or BM_ERR_IO, or with
  * BM_ERR_NUMERIC if a weight is not finite; an older file then stays.

@@ -1,6 +1,6 @@
 /*
  * safetensors.h - the file format of checkpoints and models: a JSON header,
- * then tensors without holes (docs/checkpoints.md).
+ * then tensors without holes (docs/jobs/checkpoints.md).
  *
  * Reading does not trust the file: sizes are compared with the file's size, in
  * arithmetic that cannot overflow, before memory is allocated.

@@ -1,7 +1,7 @@
 /*
  * shard.h - one HDF5 file of sequences, in units. A unit is a run of
  * consecutive sequences that are read together, with one H5Dread for their
- * features and one for their labels. docs/shards.md has the layout; RETURNN
+ * features and one for their labels. docs/data/shards.md has the layout; RETURNN
  * reads it as well.
  *
  * Reading does not trust a shard: sizes are checked before memory is allocated,

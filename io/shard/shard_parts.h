@@ -1,6 +1,6 @@
 /*
  * shard_parts.h - an open shard from the inside, for reading, writing and
- * checking. docs/shards.md has the layout.
+ * checking. docs/data/shards.md has the layout.
  */
 #ifndef BM_IO_SHARD_SHARD_PARTS_H
 #define BM_IO_SHARD_SHARD_PARTS_H

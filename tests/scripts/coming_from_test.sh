@@ -76,19 +76,19 @@ page() {
     cd "$work/$1"
     "$2"
     awk '/^```$/ && !done { inside = !inside; done = !inside; next } inside' \
-        "$docs/$1.md" >commands
+        "$docs/data/$1.md" >commands
     config=$(sed -n 's/^bmuf train \([^ ]*\) .*/\1/p' commands)
-    awk '/^```/ { inside = /^```ini$/; next } inside' "$docs/$1.md" >"$config"
+    awk '/^```/ { inside = /^```ini$/; next } inside' "$docs/data/$1.md" >"$config"
     printf '[train]\nepochs = 1\n' >>"$config"
     sh -eu commands >printed 2>said || {
-        echo "docs/$1.md: a command failed:"
+        echo "docs/data/$1.md: a command failed:"
         tail -n 5 said
         exit 1
     }
     tested=$(grep -c '(u1[3-6])$' test.trn)
     decoded=$(sh -c "$(tail -n 1 commands)" 2>said | wc -l)
     [ "$tested $decoded" = "4 $3" ] || {
-        echo "docs/$1.md: $tested texts of 4 in test.trn, $decoded of $3 printed"
+        echo "docs/data/$1.md: $tested texts of 4 in test.trn, $decoded of $3 printed"
         cat said
         exit 1
     }
@@ -97,7 +97,7 @@ page() {
 # hybrid: the network on frames of the page of Kaldi, in its data. Its first layer is
 # context on both sides of a frame of 40 bands.
 hybrid() {
-    sed -n '/^## A hybrid network/,$p' "$docs/from-kaldi.md" >section
+    sed -n '/^## A hybrid network/,$p' "$docs/data/from-kaldi.md" >section
     awk '/^```$/ && !done { inside = !inside; done = !inside; next } inside' section \
         >commands
     awk '/^```$/ { inside = !inside; n += inside; next } inside && n == 2' section >dnn.ini
@@ -110,12 +110,12 @@ hybrid() {
     mv shards ctc
     echo 'bmuf explain dnn.ini' >>commands
     sh -eu commands >printed 2>said || {
-        echo "docs/from-kaldi.md: the hybrid network failed:"
+        echo "docs/data/from-kaldi.md: the hybrid network failed:"
         tail -n 5 said
         exit 1
     }
     grep -q '^0.splice  *40 -> 440 ' printed || {
-        echo "docs/from-kaldi.md: the hybrid network has no context on both sides"
+        echo "docs/data/from-kaldi.md: the hybrid network has no context on both sides"
         cat printed
         exit 1
     }

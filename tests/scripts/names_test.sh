@@ -36,8 +36,8 @@ importers=$("$program" pack --out "$work/set" 2>&1 |
 
 check docs/layers.md layer '' "$layers"
 check docs/strategies.md strategy '' "$(words train.strategy)"
-check docs/formats.md importer -- "$importers"
+check docs/data/formats.md importer -- "$importers"
 check docs/sgd.md schedule '' "$(words schedule.kind)"
 check docs/sgd.md 'local update' '' "$(words sgd.update)"
-check docs/augmentation.md augmentation '' "$(keys augment)"
+check docs/data/augmentation.md augmentation '' "$(keys augment)"
 [ "$failed" = no ]

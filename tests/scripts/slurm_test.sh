@@ -1,5 +1,5 @@
 #!/bin/sh
-# Slurm on two simulated hosts (slurm.sh): the batch script of docs/cluster.md,
+# Slurm on two simulated hosts (slurm.sh): the batch script of docs/jobs/cluster.md,
 # srun with PMIx and without, trainings side by side in one job. All end with the
 # digest of one process; a job that is preempted ends with 75, waits in the queue
 # again, and resumes.
@@ -61,9 +61,9 @@ ln -s "$bmuf" bin/bmuf
 export PATH="$work/bin:$PATH"
 
 # The script of the page, with its name of the run.
-sed -n '/^<!-- tests.scripts.slurm_test.sh/,/^```$/p' "$here/../../docs/cluster.md" |
+sed -n '/^<!-- tests.scripts.slurm_test.sh/,/^```$/p' "$here/../../docs/jobs/cluster.md" |
     sed '1,2d; $d' >job.sh
-grep -q 'bmuf train my.ini --out run/1 &' job.sh || fail 'no script in docs/cluster.md'
+grep -q 'bmuf train my.ini --out run/1 &' job.sh || fail 'no script in docs/jobs/cluster.md'
 job=$(slurm_on sbatch --parsable -o job.log job.sh)
 tries=300
 until [ -e run/1/journal.jsonl ] && [ "$(events block run/1/journal.jsonl)" -ge 3 ]; do

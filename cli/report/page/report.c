@@ -414,7 +414,7 @@ const bm_verb bm_verb_report = {
             "The page needs no network and no script. Runs that differ in "
             "job.seed only are\ndrawn as their mean with a band. Runs that "
             "are still going on, or were killed,\nare shown as far as they "
-            "came (docs/report.md).\n",
+            "came (docs/results/report.md).\n",
     .flags = flags,
     .least = 1,
     .most = BM_MOST_NOUNS,

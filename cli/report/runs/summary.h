@@ -1,5 +1,5 @@
 /*
- * summary.h - a run in numbers, from its journal (docs/journal.md): its epochs,
+ * summary.h - a run in numbers, from its journal (docs/jobs/journal.md): its epochs,
  * the best of them, how it ended. bm_run_summary_read, then
  * bm_run_summary_free.
  */

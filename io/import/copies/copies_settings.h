@@ -9,7 +9,7 @@
 #include "io/augment/augment_settings.h"
 #include "io/augment/sound_settings.h"
 
-/* docs/augmentation.md says what each of them does. */
+/* docs/data/augmentation.md says what each of them does. */
 typedef struct bm_copies_settings {
     long count;               /* of each recording; 0: none */
     const char *speed;        /* see bm_speeds_read */

@@ -35,7 +35,7 @@ bool bm_texts_run_left(const bm_manifest *m, bool logs)
         bm_log(BM_WARNING,
                "%s: %zu of %zu texts run from right to left, and their labels "
                "against the frames, which cannot be learned: pack these lines "
-               "apart, with features.right_to_left=yes (docs/images.md)",
+               "apart, with features.right_to_left=yes (docs/data/images.md)",
                bm_manifest_path(m), found.left, bm_manifest_size(m));
     return run_left;
 }

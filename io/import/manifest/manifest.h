@@ -11,7 +11,7 @@
  * Files may be compressed with gzip; "-" is standard input. Paths are relative
  * to the manifest's directory; text and speaker may be missing. Start and
  * duration, in seconds, are of an excerpt of a recording. Fields that are not
- * understood are named in a warning and ignored. docs/formats.md has the rest.
+ * understood are named in a warning and ignored. docs/data/formats.md has the rest.
  */
 #ifndef BM_IO_IMPORT_MANIFEST_MANIFEST_H
 #define BM_IO_IMPORT_MANIFEST_MANIFEST_H

@@ -319,8 +319,8 @@ static void test_the_page_has_all_operators(void **_)
             const Onnx__NodeProto *node = m->graph->node[k];
 
             if (!page_has(page, layer_of(node->name), node->op_type))
-                fail_msg("docs/export.md does not have %s of %s", node->op_type,
-                         node->name);
+                fail_msg("docs/results/export.md does not have %s of %s",
+                         node->op_type, node->name);
         }
         onnx__model_proto__free_unpacked(m, NULL);
     }

@@ -3,7 +3,7 @@
  * with the model of an undisturbed run. Prints how often each fault was made,
  * how long training stood still, and how jobs ended that the supervisor gave up.
  *
- * BMUF_SOAK_S: for how many seconds; default 20. docs/reliability.md has the
+ * BMUF_SOAK_S: for how many seconds; default 20. docs/jobs/reliability.md has the
  * table of half an hour.
  */
 #include "core/rng.h"

@@ -290,7 +290,7 @@ static void measure(const float *x, size_t T, size_t D, size_t d, double *mean,
     *deviation = sqrt(squares / (double)T);
 }
 
-/* With the draws of docs/augmentation.md: contrast, offset, then the level of
+/* With the draws of docs/data/augmentation.md: contrast, offset, then the level of
  * noise. Of x [T, D] the first `loud` features have a volume. */
 static void check_contrast_and_volume(const char *description, const float *x,
                                       size_t T, size_t D, size_t loud)

@@ -1,5 +1,5 @@
 /*
- * The layout of docs/shards.md, read with plain HDF5 calls: every field has the
+ * The layout of docs/data/shards.md, read with plain HDF5 calls: every field has the
  * values of the corpus, and shards that another program wrote in chunks are
  * read as well.
  */

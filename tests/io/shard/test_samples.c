@@ -200,7 +200,7 @@ static void read_array(hid_t file, const char *name, hid_t type, void *out)
     H5Dclose(id);
 }
 
-/* As docs/shards.md has it. */
+/* As docs/data/shards.md has it. */
 static void test_the_layout_is_that_of_the_page(void **_)
 {
     char *directory = corpus_directory();
