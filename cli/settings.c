@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static bm_status fill(const bm_config *config, bm_settings *s)
@@ -171,13 +170,12 @@ static bm_status set_from(const bm_arguments *a, bm_config *config)
 static bm_status read_file(bm_config *config, const char *path)
 {
     char own[4200];
-    struct stat info;
 
     BM_TRY(bm_search_folder_refuse(path));
     snprintf(own, sizeof own, "%s/config.ini", path);
     if (access(own, F_OK) == 0)
         return bm_config_read(config, own);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (bm_is_folder(path))
         return BM_FAIL(BM_ERR_MISSING,
                        "%s is a folder without config.ini, so it is not a run; "
                        "give a configuration or a run",

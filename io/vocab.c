@@ -272,14 +272,13 @@ bm_status bm_vocab_parse(bm_vocab **out, const char *text, bool words)
 bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
 {
     char file[PATH_MAX];
-    struct stat info;
     const char *kind = NULL;
     char *text = NULL, *table = NULL;
     size_t size = 0;
     int length = 0;
     bm_status status = BM_OK;
 
-    length = stat(path, &info) == 0 && S_ISDIR(info.st_mode)
+    length = bm_is_folder(path)
                  ? snprintf(file, sizeof file, "%s/vocab.txt", path)
                  : snprintf(file, sizeof file, "%s", path);
     if (length < 0 || (size_t)length >= sizeof file)

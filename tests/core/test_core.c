@@ -328,14 +328,12 @@ static void test_reading_fails_with_the_right_status(void **state)
 static void test_directories_are_made_with_their_parents(void **state)
 {
     scratch s = scratch_open();
-    struct stat info;
     char deep[6000];
 
     (void)state;
     assert_ok(bm_file_make_directory(scratch_file(&s, "a/b//c/")));
     assert_ok(bm_file_make_directory(scratch_file(&s, "a/b/c")));
-    assert_int_equal(stat(scratch_file(&s, "a/b/c"), &info), 0);
-    assert_true(S_ISDIR(info.st_mode));
+    assert_true(bm_is_folder(scratch_file(&s, "a/b/c")));
     spill(scratch_file(&s, "file"), "", 0);
     assert_int_equal(bm_file_make_directory(scratch_file(&s, "file")),
                      BM_ERR_CREATE);
@@ -352,6 +350,10 @@ static void test_directories_are_made_with_their_parents(void **state)
     memset(deep, 'd', sizeof deep);
     deep[sizeof deep - 1] = '\0';
     assert_int_equal(bm_file_make_directory(deep), BM_ERR_CREATE);
+    assert_false(bm_is_folder(scratch_file(&s, "file")));
+    assert_false(bm_is_folder(scratch_file(&s, "link")));
+    assert_int_equal(symlink("a", scratch_file(&s, "good")), 0);
+    assert_true(bm_is_folder(scratch_file(&s, "good")));
     rmdir(scratch_file(&s, "a/b/c"));
     rmdir(scratch_file(&s, "a/b"));
     scratch_close(&s);

@@ -5,6 +5,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -264,18 +264,11 @@ done:
     return status;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bm_status read_rows(bm_manifest *m, const char *path)
 {
     const char *slash = strrchr(path, '/');
 
-    if (is_directory(path) && strcmp(m->kind, "image") != 0)
+    if (bm_is_folder(path) && strcmp(m->kind, "image") != 0)
         return bm_manifest_kaldi(m, path);
     m->path = strdup(path);
     if (m->path == NULL)

@@ -5,6 +5,7 @@
 #define _DEFAULT_SOURCE /* fts */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/file.h"
 #include "core/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* m->level is "" until a segment has a label, unless the user set it. */
 typedef struct listing {
@@ -81,13 +81,6 @@ static bm_status add_file(listing *l, const char *path)
     return status;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 /* Byte order, whatever the locale. */
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -121,7 +114,7 @@ bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
 {
     const char *slash = strrchr(m->path, '/');
     listing l = {.m = m};
-    bool folder = is_folder(m->path);
+    bool folder = bm_is_folder(m->path);
 
     if (strcmp(m->path, "-") == 0)
         return BM_FAIL(BM_ERR_ARG,
