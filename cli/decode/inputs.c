@@ -4,6 +4,7 @@
 #include "cli/decode/line_source.h"
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/file/temporary.h"
 #include "core/finite.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -443,15 +444,9 @@ static bm_status open_folder(bm_inputs *s)
 static bm_status store_stdin(bm_inputs *s, const atomic_bool *stop,
                              bm_input *out)
 {
-    const char *folder = getenv("TMPDIR");
-    char path[PATH_MAX];
+    char path[64];
 
-    snprintf(path, sizeof path, "%s/bmuf-stdin-XXXXXX",
-             folder != NULL && folder[0] != '\0' ? folder : "/tmp");
-    s->stored = mkstemp(path);
-    if (s->stored < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-    unlink(path);
+    BM_TRY(bm_temporary_file(&s->stored));
     BM_TRY(bm_line_source_store(&s->lines, stop, s->stored));
     snprintf(path, sizeof path, "/proc/self/fd/%d", s->stored);
     BM_TRY(name_input(out, "stdin", path, ""));
