@@ -1,6 +1,7 @@
 #include "cli/settings.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/file/search_folder.h"
 #include "io/batch/batch_settings.h"
 
@@ -169,10 +170,10 @@ static bm_status set_from(const bm_arguments *a, bm_config *config)
 /* `path` is a configuration, or a run, which has one. */
 static bm_status read_file(bm_config *config, const char *path)
 {
-    char own[4200];
+    char own[PATH_MAX];
 
     BM_TRY(bm_search_folder_refuse(path));
-    snprintf(own, sizeof own, "%s/config.ini", path);
+    BM_TRY(bm_path_join(own, path, "config.ini"));
     if (access(own, F_OK) == 0)
         return bm_config_read(config, own);
     if (bm_is_folder(path))

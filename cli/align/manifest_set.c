@@ -1,6 +1,7 @@
 #include "cli/align/manifest_set.h"
 
 #include "cli/align/stop_request.h"
+#include "core/file/path.h"
 #include "core/file/temporary.h"
 #include "core/log.h"
 #include "core/words.h"
@@ -31,13 +32,12 @@ void bm_manifest_set_remove(bm_manifest_set *s)
 {
     DIR *directory = s->directory[0] != '\0' ? opendir(s->directory) : NULL;
     const struct dirent *entry = NULL;
-    char path[PATH_MAX + 256];
+    char path[PATH_MAX];
 
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", s->directory, entry->d_name);
-        if (entry->d_name[0] != '.')
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] != '.' &&
+            bm_path_join(path, s->directory, entry->d_name) == BM_OK)
             unlink(path);
-    }
     if (directory != NULL) {
         closedir(directory);
         rmdir(s->directory);

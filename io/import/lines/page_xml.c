@@ -2,6 +2,7 @@
 #include "io/import/lines/page_xml.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/page_parts.h"
 #include "io/import/lines/xml.h"
@@ -33,9 +34,7 @@ void bm_page_fault(bm_page *p, const xmlNode *node, const char *format, ...)
  * first one that was looked for. */
 static bool try_image(bm_page *p, const char *up, const char *name)
 {
-    const char *slash = strrchr(p->path, '/');
-    int folder =
-        slash != NULL && name[0] != '/' ? (int)(slash - p->path) + 1 : 0;
+    int folder = name[0] != '/' ? (int)bm_path_folder_length(p->path) : 0;
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%.*s%s%s", folder, p->path, up, name) >=

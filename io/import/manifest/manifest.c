@@ -7,6 +7,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/file/path.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/import/lines/image_names.h"
@@ -266,14 +267,12 @@ done:
 
 static bm_status read_rows(bm_manifest *m, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
     if (bm_is_folder(path) && strcmp(m->kind, "image") != 0)
         return bm_manifest_kaldi(m, path);
     m->path = strdup(path);
     if (m->path == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    m->folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    m->folder = bm_path_folder_length(path);
     m->file = m->path;
     return read_lines(m);
 }

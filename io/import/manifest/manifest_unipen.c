@@ -6,6 +6,7 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
@@ -26,8 +27,8 @@ typedef struct listing {
 static bool make_id(const listing *l, const char *path, size_t number,
                     char id[BM_LONGEST_TAG + 1])
 {
-    const char *name = path + l->top, *slash = strrchr(name, '/');
-    const char *dot = strchr(slash != NULL ? slash + 1 : name, '.');
+    const char *name = path + l->top;
+    const char *dot = strchr(name + bm_path_folder_length(name), '.');
     size_t n = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
     int length =
         snprintf(id, BM_LONGEST_TAG + 1, "%.*s-%05zu", (int)n, name, number);
@@ -112,7 +113,7 @@ static bm_status add_folder(listing *l, char *path)
 
 bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
 {
-    const char *slash = strrchr(m->path, '/');
+    size_t top = bm_path_folder_length(m->path), n = strlen(m->path);
     listing l = {.m = m};
     bool folder = bm_is_folder(m->path);
 
@@ -123,10 +124,7 @@ bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
     m->folder = 0; /* paths are complete */
     m->file = m->path;
     snprintf(m->level, sizeof m->level, "%s", type);
-    if (folder)
-        l.top = strlen(m->path) + (slash == NULL || slash[1] != '\0');
-    else if (slash != NULL)
-        l.top = (size_t)(slash - m->path) + 1;
+    l.top = !folder ? top : n + (top < n);
     BM_TRY(folder ? add_folder(&l, m->path) : add_file(&l, m->path));
     if (m->n == 0 && m->faults.n == 0)
         return BM_FAIL(BM_ERR_FORMAT,

@@ -1,5 +1,6 @@
 #include "io/import/pen/unipen.h"
 
+#include "core/file/path.h"
 #include "core/log.h"
 #include "io/import/manifest/lines.h"
 
@@ -219,12 +220,11 @@ static bm_status read_segment(reading *r, const char *at)
 /* out <- where an included file is; false: nowhere. */
 static bool find_include(const char *top, const char *name, char out[PATH_MAX])
 {
-    const char *slash = strrchr(top, '/');
     char folder[PATH_MAX];
     size_t n = 0;
 
-    snprintf(folder, sizeof folder, "%.*s",
-             slash != NULL ? (int)(slash - top) : 1, slash != NULL ? top : ".");
+    if (bm_path_folder(folder, top) != BM_OK)
+        return false;
     for (int level = 0; level <= HIGHEST; level++) {
         static const char *const within[] = {"", "include/"};
 
