@@ -218,18 +218,15 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path,
 
 bm_status bm_settings_write(const bm_config *config, const char *path)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
-    status = bm_config_write(config, bm_train_sections(), memory);
-    fclose(memory);
-    if (status == BM_OK)
-        status = bm_file_write(path, text, size);
-    free(text);
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    BM_TRY_DONE(bm_config_write(config, bm_train_sections(), r.stream));
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

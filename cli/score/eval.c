@@ -105,7 +105,8 @@ static bm_status write_trn(evaluation *s, char *const *lines, const char *path)
         bm_trn_id_print(memory, tag);
         fprintf(memory, ")\n");
     }
-    fclose(memory);
+    if (fclose(memory) != 0 && status == BM_OK)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
     if (status == BM_OK && is_stdout(path))
         fwrite(text, 1, size, stdout); /* checked at the end, as all results */
     else if (status == BM_OK)
