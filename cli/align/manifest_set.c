@@ -3,6 +3,7 @@
 #include "cli/align/stop_request.h"
 #include "core/file/path.h"
 #include "core/file/temporary.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest.h"
@@ -134,14 +135,7 @@ static bm_status encode(packing *p, const bm_manifest_row *row, size_t *n)
         BM_TRY(bm_text_nfc(text, &composed));
         text = composed;
     }
-    if (strlen(text) + 1 > p->room) {
-        size_t room = 2 * strlen(text) + 64;
-        int32_t *grown = realloc(p->labels, room * sizeof *grown);
-        if (grown == NULL)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu labels", room);
-        p->labels = grown;
-        p->room = room;
-    }
+    BM_TRY_DONE(bm_grow(&p->labels, strlen(text), &p->room, sizeof *p->labels));
     BM_TRY_DONE(
         bm_vocab_encode(p->model->vocab, text, p->labels, n, &unknown, first));
     if (unknown > 0 && p->unknown++ < MOST_LOGGED)

@@ -10,7 +10,6 @@
 #include "core/file/file.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char settings_page[] = "settings"; /* bmuf.5 */

@@ -8,6 +8,7 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/file/path.h"
+#include "core/grow.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/import/lines/image_names.h"
@@ -39,15 +40,7 @@ bm_status bm_manifest_keep(bm_manifest *m, const char *text, size_t *at)
 
 static bm_status add(bm_manifest *m, bm_manifest_entry e)
 {
-    if (m->n == m->room) {
-        size_t room = m->room > 0 ? 2 * m->room : 256;
-        bm_manifest_entry *grown = realloc(m->entries, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu rows of %s", room,
-                           m->path);
-        m->entries = grown;
-        m->room = room;
-    }
+    BM_TRY(bm_grow(&m->entries, m->n, &m->room, sizeof *m->entries));
     m->entries[m->n++] = e;
     return BM_OK;
 }
