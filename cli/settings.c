@@ -1,13 +1,12 @@
 #include "cli/settings.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/file/search_folder.h"
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static bm_status fill(const bm_config *config, bm_settings *s)
@@ -170,14 +169,13 @@ static bm_status set_from(const bm_arguments *a, bm_config *config)
 /* `path` is a configuration, or a run, which has one. */
 static bm_status read_file(bm_config *config, const char *path)
 {
-    char own[4200];
-    struct stat info;
+    char own[PATH_MAX];
 
     BM_TRY(bm_search_folder_refuse(path));
-    snprintf(own, sizeof own, "%s/config.ini", path);
+    BM_TRY(bm_path_join(own, path, "config.ini"));
     if (access(own, F_OK) == 0)
         return bm_config_read(config, own);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (bm_is_folder(path))
         return BM_FAIL(BM_ERR_MISSING,
                        "%s is a folder without config.ini, so it is not a run; "
                        "give a configuration or a run",
@@ -219,18 +217,15 @@ bm_status bm_settings_read(const bm_arguments *a, const char *path,
 
 bm_status bm_settings_write(const bm_config *config, const char *path)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
-    status = bm_config_write(config, bm_train_sections(), memory);
-    fclose(memory);
-    if (status == BM_OK)
-        status = bm_file_write(path, text, size);
-    free(text);
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    BM_TRY_DONE(bm_config_write(config, bm_train_sections(), r.stream));
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

@@ -3,7 +3,8 @@
  */
 #include "comm/comm_parts.h"
 
-#include <stdlib.h>
+#include "core/grow.h"
+
 #include <time.h>
 
 enum { VECTORS, ALARM, MESSAGES }; /* tags; the last one: of channel 0 */
@@ -11,19 +12,10 @@ enum { VECTORS, ALARM, MESSAGES }; /* tags; the last one: of channel 0 */
 /* Makes room for one more request. False after a failure. */
 static bool ready(bm_comm *comm)
 {
-    size_t room = comm->room ? 2 * comm->room : 64;
-    MPI_Request *grown = NULL;
-
-    if (comm->failed != BM_OK || comm->n_queued < comm->room)
-        return comm->failed == BM_OK;
-    grown = realloc(comm->queue, room * sizeof(MPI_Request));
-    if (grown == NULL) {
-        comm->failed = BM_FAIL(BM_ERR_MEMORY, "no memory to queue a transfer");
-        return false;
-    }
-    comm->queue = grown;
-    comm->room = room;
-    return true;
+    if (comm->failed == BM_OK)
+        comm->failed = bm_grow(&comm->queue, comm->n_queued, &comm->room,
+                               sizeof(MPI_Request));
+    return comm->failed == BM_OK;
 }
 
 static MPI_Request *next(bm_comm *comm)

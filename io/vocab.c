@@ -6,6 +6,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/file/path.h"
 #include "core/printable.h"
 #include "io/bidi.h"
 #include "io/symbol_table.h"
@@ -271,19 +272,16 @@ bm_status bm_vocab_parse(bm_vocab **out, const char *text, bool words)
 
 bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
 {
-    char file[PATH_MAX];
-    struct stat info;
-    const char *kind = NULL;
+    char inside[PATH_MAX];
+    const char *file = path, *kind = NULL;
     char *text = NULL, *table = NULL;
     size_t size = 0;
-    int length = 0;
     bm_status status = BM_OK;
 
-    length = stat(path, &info) == 0 && S_ISDIR(info.st_mode)
-                 ? snprintf(file, sizeof file, "%s/vocab.txt", path)
-                 : snprintf(file, sizeof file, "%s", path);
-    if (length < 0 || (size_t)length >= sizeof file)
-        return BM_FAIL(BM_ERR_MISSING, "%.60s..: path too long", path);
+    if (bm_is_folder(path)) {
+        BM_TRY(bm_path_join(inside, path, "vocab.txt"));
+        file = inside;
+    }
     kind = bm_file_kind(file);
     if (kind != NULL)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a vocabulary", file, kind);

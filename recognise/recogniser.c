@@ -1,5 +1,6 @@
 #include "recognise/recogniser.h"
 
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/file/search_folder.h"
 #include "io/features/feature_text.h"
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -111,13 +111,12 @@ bm_status bm_recogniser_find(const char *path, char *out, size_t room)
 {
     static const char *const names[] = {"model-best.safetensors",
                                         "model.safetensors"};
-    struct stat what;
     size_t n = strlen(path);
 
     while (n > 1 && path[n - 1] == '/')
         n--;
     snprintf(out, room, "%s", path);
-    if (stat(path, &what) != 0 || !S_ISDIR(what.st_mode)) {
+    if (!bm_is_folder(path)) {
         const char *kind = other_kind(path);
 
         if (kind != NULL)

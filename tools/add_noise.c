@@ -7,6 +7,7 @@
  * Each file gets white or pink noise, LEAST to MOST dB below its speech. Kind,
  * level and noise depend on the seed and the file's name without its directory.
  */
+#include "core/file/path.h"
 #include "core/rng.h"
 #include "core/status.h"
 #include "io/sound/pink_noise.h"
@@ -68,8 +69,8 @@ static bm_status write_wav(const char *path, SF_INFO *info, const float *x)
 
 static bm_status add_noise(const range *r, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    bm_rng rng = bm_rng_make(r->seed, slash == NULL ? path : slash + 1, 0);
+    const char *name = path + bm_path_folder_length(path);
+    bm_rng rng = bm_rng_make(r->seed, name, 0);
     double decibels = r->least + (r->most - r->least) * bm_rng_uniform(&rng);
     bool is_pink = bm_rng_below(&rng, 2) == 1;
     SF_INFO info = {0};

@@ -1,6 +1,9 @@
 #include "cli/align/manifest_set.h"
 
 #include "cli/align/stop_request.h"
+#include "core/file/path.h"
+#include "core/file/temporary.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/manifest/manifest.h"
@@ -26,33 +29,16 @@ typedef struct packing {
     size_t room, unread, unknown;
 } packing;
 
-static bm_status make_directory(char *out, size_t room)
-{
-    const char *given = getenv("TMPDIR");
-    const char *top = given != NULL && given[0] != '\0' ? given : "/tmp";
-    int n = snprintf(out, room, "%s/bmuf-align-XXXXXX", top);
-
-    if (n < 0 || (size_t)n >= room || mkdtemp(out) == NULL) {
-        out[0] = '\0';
-        return BM_FAIL(BM_ERR_CREATE,
-                       "TMPDIR %.200s: cannot make a folder: %s; set TMPDIR to "
-                       "another one",
-                       top, strerror(errno));
-    }
-    return BM_OK;
-}
-
 void bm_manifest_set_remove(bm_manifest_set *s)
 {
     DIR *directory = s->directory[0] != '\0' ? opendir(s->directory) : NULL;
     const struct dirent *entry = NULL;
-    char path[2048];
+    char path[PATH_MAX];
 
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", s->directory, entry->d_name);
-        if (entry->d_name[0] != '.')
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] != '.' &&
+            bm_path_join(path, s->directory, entry->d_name) == BM_OK)
             unlink(path);
-    }
     if (directory != NULL) {
         closedir(directory);
         rmdir(s->directory);
@@ -149,14 +135,7 @@ static bm_status encode(packing *p, const bm_manifest_row *row, size_t *n)
         BM_TRY(bm_text_nfc(text, &composed));
         text = composed;
     }
-    if (strlen(text) + 1 > p->room) {
-        size_t room = 2 * strlen(text) + 64;
-        int32_t *grown = realloc(p->labels, room * sizeof *grown);
-        if (grown == NULL)
-            BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu labels", room);
-        p->labels = grown;
-        p->room = room;
-    }
+    BM_TRY_DONE(bm_grow(&p->labels, strlen(text), &p->room, sizeof *p->labels));
     BM_TRY_DONE(
         bm_vocab_encode(p->model->vocab, text, p->labels, n, &unknown, first));
     if (unknown > 0 && p->unknown++ < MOST_LOGGED)
@@ -202,7 +181,7 @@ bm_status bm_manifest_set_make(bm_manifest_set *s, const char *manifest,
                                   model->features, BM_CHANNEL_AS_TRAINED));
     BM_TRY_DONE(open_manifest(&p, manifest));
     BM_TRY_DONE(normalise(&p));
-    BM_TRY_DONE(make_directory(s->directory, sizeof s->directory));
+    BM_TRY_DONE(bm_temporary_folder_make(s->directory, "align"));
     BM_TRY_DONE(open_writer(&p, s->directory));
     rows = bm_manifest_size(p.manifest);
     for (size_t i = 0; i < rows; i++) {

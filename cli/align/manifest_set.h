@@ -7,9 +7,11 @@
 
 #include "recognise/recogniser.h"
 
+#include <limits.h>
+
 typedef struct bm_manifest_set {
-    char directory[1024]; /* "": there is none */
-    size_t unread;        /* files that cannot be used; the first are named */
+    char directory[PATH_MAX]; /* "": there is none */
+    size_t unread; /* files that cannot be used; the first are named */
 } bm_manifest_set;
 
 /* Starts as {0}; remove it with bm_manifest_set_remove, also after a failure.

@@ -6,6 +6,7 @@
  * speed does not depend on them; the lengths of sequences are drawn.
  */
 #include "cli/bench/bench.h"
+#include "core/file/temporary.h"
 #include "core/rng.h"
 #include "io/batch/reader.h"
 #include "io/shard/shard_list.h"
@@ -115,23 +116,6 @@ static bm_status name_copies(const bench *b, size_t copies)
                  b->directory, i);
         if (link(one, other) != 0)
             return BM_FAIL(BM_ERR_IO, "%s: %s", other, strerror(errno));
-    }
-    return BM_OK;
-}
-
-static bm_status make_directory(bench *b)
-{
-    const char *top = getenv("TMPDIR");
-    int n = snprintf(b->directory, sizeof b->directory, "%s/bmuf-bench-XXXXXX",
-                     top != NULL && top[0] != '\0' ? top : "/tmp");
-
-    if (n < 0 || (size_t)n >= sizeof b->directory ||
-        mkdtemp(b->directory) == NULL) {
-        b->directory[0] = '\0';
-        return BM_FAIL(BM_ERR_CREATE,
-                       "cannot create a temporary directory in %s: %s; set "
-                       "TMPDIR to a writable one",
-                       top != NULL ? top : "/tmp", strerror(errno));
     }
     return BM_OK;
 }
@@ -286,7 +270,7 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
 
     out[READ] = out[WITH_BATCHES] = out[BARE] = NAN;
     BM_TRY_DONE(bm_backend_open(&b.be, "cpu", 0));
-    BM_TRY_DONE(make_directory(&b));
+    BM_TRY_DONE(bm_temporary_folder_make(b.directory, "bench"));
     BM_TRY_DONE(write_shard(&b, l));
     BM_TRY_DONE(name_copies(&b, l->copies));
     BM_TRY_DONE(bm_bench_medians(how->rounds, 1, start_once, &b, &out[START]));

@@ -1,6 +1,7 @@
 #include "cli/decode/folder_walk.h"
 
 #include "core/file/file_kind.h"
+#include "core/grow.h"
 #include "core/words.h"
 #include "io/import/files/feature_files.h"
 #include "io/shard/shard.h"
@@ -24,14 +25,7 @@ void bm_paths_free(bm_paths *p)
 
 static bm_status add(bm_paths *p, const char *path)
 {
-    if (p->n == p->room) {
-        size_t room = p->room > 0 ? 2 * p->room : 64;
-        char **grown = realloc((void *)p->path, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu paths", room);
-        p->path = grown;
-        p->room = room;
-    }
+    BM_TRY(bm_grow(&p->path, p->n, &p->room, sizeof *p->path));
     p->path[p->n] = strdup(path);
     if (p->path[p->n] == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a path");

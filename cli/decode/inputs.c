@@ -4,6 +4,8 @@
 #include "cli/decode/line_source.h"
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/file/path.h"
+#include "core/file/temporary.h"
 #include "core/finite.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -91,13 +93,6 @@ static bm_status name_file(bm_input *out, const char *path, size_t from)
     return status;
 }
 
-static size_t last_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
-}
-
 const char *bm_inputs_unit(const bm_transcriber *t)
 {
     bm_transcriber_about about = bm_transcriber_describe(t);
@@ -176,16 +171,16 @@ static const char *find_file(const bm_inputs *s, const char *line, bool *id,
                              char out[PATH_MAX])
 {
     char folder[PATH_MAX];
-    size_t n = last_name(s->name);
+    bool beside = bm_path_folder_length(s->name) > 0 &&
+                  bm_path_folder(folder, s->name) == BM_OK;
 
-    snprintf(folder, sizeof folder, "%.*s", n > 0 ? (int)n - 1 : 0, s->name);
     for (int k = 0; k < 2; k++) {
         size_t at = k == 0 ? 0 : behind_id(line);
         const char *path = line + at;
 
         if (k == 1 && at == 0)
             break;
-        if (n > 0)
+        if (beside)
             path = bm_kaldi_resolve(folder, path, out);
         *id = k == 1;
         if (is_there(path))
@@ -207,8 +202,9 @@ static bm_status name_line(const bm_inputs *s, bm_input *out, char *line)
         path = line;
     else if (id)
         line[strcspn(line, " \t")] = '\0';
-    return id && path != line ? name_input(out, line, path, "")
-                              : name_file(out, path, last_name(path));
+    return id && path != line
+               ? name_input(out, line, path, "")
+               : name_file(out, path, bm_path_folder_length(path));
 }
 
 /* Has the line of a list no path? '#' begins a comment. */
@@ -354,7 +350,7 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
     const char *kind = bm_text_kind(s->name);
     bool scp = kind == bm_kind_scp;
     const char *path = line + (scp ? behind_id(line) : 0);
-    size_t folder = last_name(s->name);
+    size_t folder = bm_path_folder_length(s->name);
     const char *hint = s->about.kind == BM_IMAGES
                            ? "; pack a list of PyLaia first: bmuf pack "
                              "--images LIST --image-dir DIR --vocab MODEL"
@@ -443,15 +439,9 @@ static bm_status open_folder(bm_inputs *s)
 static bm_status store_stdin(bm_inputs *s, const atomic_bool *stop,
                              bm_input *out)
 {
-    const char *folder = getenv("TMPDIR");
-    char path[PATH_MAX];
+    char path[64];
 
-    snprintf(path, sizeof path, "%s/bmuf-stdin-XXXXXX",
-             folder != NULL && folder[0] != '\0' ? folder : "/tmp");
-    s->stored = mkstemp(path);
-    if (s->stored < 0)
-        return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
-    unlink(path);
+    BM_TRY(bm_temporary_file(&s->stored));
     BM_TRY(bm_line_source_store(&s->lines, stop, s->stored));
     snprintf(path, sizeof path, "/proc/self/fd/%d", s->stored);
     BM_TRY(name_input(out, "stdin", path, ""));
@@ -539,15 +529,16 @@ static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
     out->whole = true;
     if (single) {
         *there = true;
-        return name_file(out, s->name, last_name(s->name));
+        return name_file(out, s->name, bm_path_folder_length(s->name));
     }
     if (status == BM_OK)
         return BM_OK;
     leave(s);
     *there = true;
     BM_TRY(blame(status, out));
-    return out->id == NULL ? name_file(out, s->name, last_name(s->name))
-                           : BM_OK;
+    return out->id == NULL
+               ? name_file(out, s->name, bm_path_folder_length(s->name))
+               : BM_OK;
 }
 
 static bm_status next_there(bm_inputs *s, const atomic_bool *stop,

@@ -89,21 +89,17 @@ bm_status bm_out_files_claim(bm_out_files *f, bm_input *input, bool *skip)
 
 bm_status bm_out_files_write(const bm_out_files *f, const bm_decoded *result)
 {
-    char path[PATH_MAX], *text = NULL;
-    size_t size = 0;
-    FILE *memory = NULL;
+    char path[PATH_MAX];
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
     BM_TRY(path_of(f, result->input->id, path));
-    memory = open_memstream(&text, &size);
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    f->format->write(memory, result);
-    if (fclose(memory) == 0)
-        status = bm_file_write(path, text, size);
-    else
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    free(text);
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    f->format->write(r.stream, result);
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

@@ -10,7 +10,6 @@
 #include "core/file/file.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char settings_page[] = "settings"; /* bmuf.5 */
@@ -307,18 +306,15 @@ static bm_status print_page(FILE *out, const char *name)
 
 static bm_status write_page(const char *path, const char *name)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
+    bm_file_replacement r;
     bm_status status = BM_OK;
 
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a manual page");
-    status = print_page(memory, name);
-    fclose(memory);
-    if (status == BM_OK)
-        status = bm_file_write(path, text, size);
-    free(text);
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    BM_TRY_DONE(print_page(r.stream, name));
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

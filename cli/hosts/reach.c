@@ -343,7 +343,10 @@ void bm_reach_remove(const bm_hosts *h, const char *folder)
     if (memory != NULL) {
         fputs("exec rm -rf ", memory);
         bm_remote_quote(folder, memory);
-        fclose(memory);
+        if (fclose(memory) != 0) { /* it may lack the end of the folder */
+            free(command);
+            command = NULL;
+        }
     }
     for (size_t i = 0; list != NULL && i < h->n; i++)
         if (!bm_remote_is_here(h->list[i].name))

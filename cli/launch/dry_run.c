@@ -49,8 +49,7 @@ static void ask(bm_place *places, long ranks, const char *host)
         return;
     bm_remote_quote(program, memory);
     fprintf(memory, " version --json --placement %ld", ranks);
-    fclose(memory);
-    if (bm_remote_run(&r, 1, command, ANSWER_S) == BM_OK)
+    if (fclose(memory) == 0 && bm_remote_run(&r, 1, command, ANSWER_S) == BM_OK)
         start = strchr(r.out, '{');
     if (start != NULL && r.code == 0)
         o = json_loads(start, JSON_REJECT_DUPLICATES, NULL);

@@ -2,6 +2,7 @@
 
 #include "cli/hosts/remote.h"
 #include "cli/hosts/slurm.h"
+#include "core/grow.h"
 #include "core/words.h"
 
 #include <stdio.h>
@@ -20,16 +21,9 @@ typedef struct words {
 
 static void add(words *w, const char *word)
 {
-    if (w->n + 2 > w->room) {
-        size_t room = 2 * w->room + 64;
-        char **list = realloc((void *)w->list, room * sizeof *list);
-
-        if (list == NULL) {
-            w->failed = true;
-            return;
-        }
-        w->list = list;
-        w->room = room;
+    if (bm_grow(&w->list, w->n + 1, &w->room, sizeof *w->list) != BM_OK) {
+        w->failed = true;
+        return;
     }
     w->list[w->n] = strdup(word);
     w->list[w->n + 1] = NULL;

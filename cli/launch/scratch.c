@@ -7,6 +7,7 @@
 #include "cli/launch/scratch.h"
 
 #include "core/file/file_lock.h"
+#include "core/file/temporary.h"
 #include "core/log.h"
 
 #include <dirent.h>
@@ -31,13 +32,6 @@ enum {
     START_MB = 9,  /* measured, Open MPI 4.1.4: to start */
     SHARED_MB = 4, /* and for the shared memory of each rank */
 };
-
-static const char *base(void)
-{
-    const char *given = getenv("TMPDIR");
-
-    return given != NULL && given[0] != '\0' ? given : "/tmp";
-}
 
 /* Opens a folder; -1: there is none, or the name is a link. */
 static int open_folder(int parent, const char *name)
@@ -140,7 +134,7 @@ static bool is_stale(int folder)
 
 static void remove_stale(void)
 {
-    DIR *list = opendir(base());
+    DIR *list = opendir(bm_temporary_folder());
     const struct dirent *entry = NULL;
     size_t n = sizeof prefix - 1;
 
@@ -166,23 +160,24 @@ static void remove_stale(void)
 static bm_status check_room(long ranks)
 {
     static const char advice[] = "free some, or set TMPDIR to another folder";
+    const char *top = bm_temporary_folder();
     struct statvfs info;
     double mb = 0, all = START_MB + SHARED_MB * (double)ranks;
 
-    if (statvfs(base(), &info) != 0)
-        return BM_FAIL(BM_ERR_CREATE, "TMPDIR %s: %s", base(), strerror(errno));
+    if (statvfs(top, &info) != 0)
+        return BM_FAIL(BM_ERR_CREATE, "TMPDIR %s: %s", top, strerror(errno));
     mb = (double)info.f_bavail * (double)info.f_frsize / (1 << 20);
     if (mb < START_MB)
         return BM_FAIL(BM_ERR_CREATE,
                        "TMPDIR %s: %.1f MB are free, but Open MPI needs %d MB "
                        "there to start; %s",
-                       base(), mb, START_MB, advice);
+                       top, mb, START_MB, advice);
     if (mb < all)
         bm_log(BM_WARNING,
                "TMPDIR %s: %.1f MB are free, but the shared memory of %ld "
                "ranks needs %.0f MB, without which they exchange more slowly; "
                "%s",
-               base(), mb, ranks, all, advice);
+               top, mb, ranks, all, advice);
     return BM_OK;
 }
 
@@ -191,12 +186,13 @@ bm_status bm_scratch_open(bm_scratch *s, long ranks)
     s->lock = -1;
     remove_stale();
     BM_TRY(check_room(ranks));
-    snprintf(s->path, sizeof s->path, "%s/%sXXXXXX", base(), prefix);
+    snprintf(s->path, sizeof s->path, "%s/%sXXXXXX", bm_temporary_folder(),
+             prefix);
     if (mkdtemp(s->path) == NULL)
         return BM_FAIL(BM_ERR_CREATE,
                        "TMPDIR %s: cannot make a folder: %s; set TMPDIR to "
                        "another folder",
-                       base(), strerror(errno));
+                       bm_temporary_folder(), strerror(errno));
     /* Where locks are impossible, others leave the folder alone. */
     if (bm_file_lock(&s->lock, s->path, lock_name) != BM_OK)
         s->lock = -1;

@@ -1,5 +1,7 @@
 #include "cli/pack/labels.h"
 
+#include "core/grow.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,21 +62,6 @@ void bm_labels_free(bm_labels *l)
     *l = (bm_labels){0};
 }
 
-static bm_status make_room(bm_labels *l, size_t n)
-{
-    size_t room = 2 * n + 64;
-    int32_t *grown = NULL;
-
-    if (n < l->room)
-        return BM_OK;
-    grown = realloc(l->x, room * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", room);
-    l->x = grown;
-    l->room = room;
-    return BM_OK;
-}
-
 static void add_example(bm_labels *l, const char *symbol)
 {
     enum { MOST = sizeof l->examples / sizeof l->examples[0] };
@@ -104,7 +91,7 @@ static bm_status encode(bm_labels *l, bm_texts *t, const char *text)
     char first[64] = "";
 
     BM_TRY(bm_texts_normalise(t, text, &text));
-    BM_TRY(make_room(l, strlen(text) + 1));
+    BM_TRY(bm_grow(&l->x, strlen(text) + 1, &l->room, sizeof *l->x));
     BM_TRY(bm_vocab_encode(t->vocab, text, l->x, &l->n, &unknown, first));
     count_symbols(l, unknown, first);
     return BM_OK;
@@ -115,7 +102,7 @@ static bm_status translate(bm_labels *l, const bm_item *item)
     size_t unknown = 0;
     const char *first = "";
 
-    BM_TRY(make_room(l, item->n_labels));
+    BM_TRY(bm_grow(&l->x, item->n_labels, &l->room, sizeof *l->x));
     l->n = 0;
     for (size_t k = 0; k < item->n_labels; k++) {
         int32_t class = item->labels[k];

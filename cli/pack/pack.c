@@ -6,6 +6,7 @@
 #include "cli/placement/own_place.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
+#include "core/file/path.h"
 #include "core/log.h"
 
 #include <stdlib.h>
@@ -34,13 +35,12 @@ static bm_status get_percent(const bm_arguments *a, const char *option,
 static const bm_importer_ops *importer_of_kaldi(const char *directory)
 {
     static const char *const names[] = {"feats.scp", "feats.scp.gz"};
-    char path[4096];
+    char path[PATH_MAX];
 
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        snprintf(path, sizeof path, "%s/%s", directory, names[k]);
-        if (access(path, F_OK) == 0)
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (bm_path_join(path, directory, names[k]) == BM_OK &&
+            access(path, F_OK) == 0)
             return &bm_importer_features;
-    }
     return &bm_importer_audio;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
+#include "core/file/path.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/shard/shard_list.h"
@@ -146,15 +147,15 @@ static bm_status clear_directory(const char *path, bool all)
     if (directory == NULL)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", path, strerror(errno));
     while (status == BM_OK && (entry = readdir(directory)) != NULL) {
-        char file[4096];
+        char file[PATH_MAX];
         bool own = bm_ends_with(entry->d_name, BM_SHARD_SUFFIX) ||
                    strcmp(entry->d_name, vocab_name) == 0;
 
         if (!bm_file_is_temporary(entry->d_name, "", BM_SHARD_SUFFIX) &&
             !(own && all))
             continue;
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        if (unlink(file) != 0)
+        status = bm_path_join(file, path, entry->d_name);
+        if (status == BM_OK && unlink(file) != 0)
             status = BM_FAIL(BM_ERR_IO, "cannot remove %s: %s", file,
                              strerror(errno));
     }

@@ -1,6 +1,7 @@
 #include "cli/pack/resume.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +50,7 @@ static bm_status check_shard(const bm_packed *p, bm_shard *s, bool last,
 
 static bm_status add_tag(bm_packed *p, const char *tag)
 {
-    if (p->n == p->room) {
-        size_t room = 2 * p->room + 256;
-        char **grown = realloc(p->tags, room * sizeof(char *));
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu names", room);
-        p->tags = grown;
-        p->room = room;
-    }
+    BM_TRY(bm_grow(&p->tags, p->n, &p->room, sizeof(char *)));
     p->tags[p->n] = strdup(tag);
     if (p->tags[p->n] == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a name");

@@ -1,6 +1,7 @@
 #include "cli/pack/texts.h"
 
 #include "cli/report/runs/describe.h"
+#include "core/file/path.h"
 #include "core/words.h"
 #include "io/model/model_file.h"
 #include "io/shard/shard_list.h"
@@ -68,15 +69,10 @@ done:
  * but the shards beside it do. */
 static bm_status read_file(bm_texts *t, const char *path, bool words)
 {
-    const char *slash = strrchr(path, '/');
-    char directory[4096];
+    char directory[PATH_MAX];
     bm_shard *shard = NULL;
 
-    if (slash != NULL && slash != path)
-        snprintf(directory, sizeof directory, "%.*s", (int)(slash - path),
-                 path);
-    else
-        snprintf(directory, sizeof directory, "%s", slash != NULL ? "/" : ".");
+    BM_TRY(bm_path_folder(directory, path));
     BM_TRY(open_first(&shard, directory));
     if (shard != NULL)
         t->form = bm_shard_text_form(shard);

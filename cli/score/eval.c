@@ -8,6 +8,7 @@
 #include "cli/score/transcripts.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -29,14 +30,7 @@ static bm_status append(evaluation *s, const char *text)
 {
     size_t n = strlen(text);
 
-    if (s->length + n + 1 > s->room) {
-        size_t room = 2 * (s->length + n + 1);
-        char *grown = realloc(s->text, room);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
-        s->text = grown;
-        s->room = room;
-    }
+    BM_TRY(bm_grow(&s->text, s->length + n, &s->room, 1));
     memcpy(s->text + s->length, text, n + 1);
     s->length += n;
     return BM_OK;
@@ -105,7 +99,8 @@ static bm_status write_trn(evaluation *s, char *const *lines, const char *path)
         bm_trn_id_print(memory, tag);
         fprintf(memory, ")\n");
     }
-    fclose(memory);
+    if (fclose(memory) != 0 && status == BM_OK)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for transcripts");
     if (status == BM_OK && is_stdout(path))
         fwrite(text, 1, size, stdout); /* checked at the end, as all results */
     else if (status == BM_OK)

@@ -5,6 +5,7 @@
 #include "cli/score/text_errors.h"
 #include "cli/score/transcripts.h"
 #include "cli/verbs.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
 
@@ -116,14 +117,8 @@ static bm_status keep_confused(tally *t)
     for (size_t k = 0; k < t->last.n_pairs; k++) {
         if (t->last.pairs[k].ref == t->last.pairs[k].hyp)
             continue;
-        if (t->n_confused == t->room) {
-            size_t room = 2 * t->room + 256;
-            bm_pair *grown = realloc(t->confused, room * sizeof *grown);
-            if (grown == NULL)
-                return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu errors", room);
-            t->confused = grown;
-            t->room = room;
-        }
+        BM_TRY(bm_grow(&t->confused, t->n_confused, &t->room,
+                       sizeof *t->confused));
         t->confused[t->n_confused++] = t->last.pairs[k];
     }
     return BM_OK;

@@ -1,5 +1,6 @@
 #include "cli/score/text_errors.h"
 
+#include "core/grow.h"
 #include "io/vocab.h"
 
 #include <stdio.h>
@@ -30,13 +31,7 @@ static bm_status encode(bm_vocab *v, const char *text, coded *out)
 {
     size_t unknown = 0, length = strlen(text);
 
-    if (length + 1 > out->room) {
-        int32_t *grown = realloc(out->of, (2 * length + 64) * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", length);
-        out->of = grown;
-        out->room = 2 * length + 64;
-    }
+    BM_TRY(bm_grow(&out->of, length, &out->room, sizeof *out->of));
     BM_TRY(bm_vocab_learn(v, text));
     BM_TRY(bm_vocab_encode(v, text, out->of, &out->n, &unknown, NULL));
     if (unknown > 0)
@@ -232,36 +227,7 @@ static bm_status build(const bm_text_scorer *s, bool alternatives, builder *b)
     return BM_OK;
 }
 
-/* Each word, alternative and group makes one arc at most. */
-static bm_status make_arcs(bm_text_scorer *s)
-{
-    size_t room = 2 * s->ref.n + 16;
-
-    if (room > s->room_arcs) {
-        bm_text_arc *grown = realloc(s->arcs, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", s->ref.n);
-        s->arcs = grown;
-        s->room_arcs = room;
-    }
-    return BM_OK;
-}
-
 /* ---- errors -------------------------------------------------------------- */
-
-static bm_status make_pairs(bm_text_errors *e, size_t n)
-{
-    bm_pair *pairs = NULL;
-
-    if (n < e->room)
-        return BM_OK;
-    pairs = realloc(e->pairs, 2 * (n + 1) * sizeof *pairs);
-    if (pairs == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu words", n);
-    e->pairs = pairs;
-    e->room = 2 * (n + 1);
-    return BM_OK;
-}
 
 static bm_status align_words(bm_text_scorer *s, bool alternatives,
                              bm_text_errors *out)
@@ -269,10 +235,13 @@ static bm_status align_words(bm_text_scorer *s, bool alternatives,
     builder b = {.graph = {NULL, 0, 1}};
     size_t n = 0;
 
-    BM_TRY(make_arcs(s));
+    /* Each word, alternative and group makes one arc at most. */
+    BM_TRY(
+        bm_grow(&s->arcs, 2 * s->ref.n + 16, &s->room_arcs, sizeof *s->arcs));
     b.graph.arcs = s->arcs;
     BM_TRY(build(s, alternatives, &b));
-    BM_TRY(make_pairs(out, b.graph.n_arcs + s->hyp.n));
+    BM_TRY(bm_grow(&out->pairs, b.graph.n_arcs + s->hyp.n, &out->room,
+                   sizeof *out->pairs));
     BM_TRY(bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->pairs,
                           &n));
     out->n_pairs = n;

@@ -3,6 +3,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/grow.h"
 #include "core/printable.h"
 #include "core/words.h"
 
@@ -18,40 +19,19 @@ static const char blanks[] = " \t\r\n\v\f";
 
 /* ---- lists of utterances ------------------------------------------------- */
 
-static bm_status grow(bm_transcripts *t)
-{
-    size_t room = t->room > 0 ? 2 * t->room : 256;
-    bm_utterance *grown = realloc(t->of, room * sizeof *grown);
-
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu lines of %s", room,
-                       t->path);
-    t->of = grown;
-    t->room = room;
-    return BM_OK;
-}
-
 bm_status bm_transcripts_add(bm_transcripts *t, const bm_utterance *u)
 {
-    if (t->n == t->room)
-        BM_TRY(grow(t));
+    BM_TRY(bm_grow(&t->of, t->n, &t->room, sizeof *t->of));
     t->of[t->n++] = *u;
     return BM_OK;
 }
 
 bm_status bm_transcripts_own(bm_transcripts *t, char *text)
 {
-    if (text != NULL && t->n_owned == t->room_owned) {
-        size_t room = t->room_owned > 0 ? 2 * t->room_owned : 64;
-        char **grown = realloc((void *)t->owned, room * sizeof *grown);
-
-        if (grown == NULL) {
-            free(text);
-            text = NULL;
-        } else {
-            t->owned = grown;
-            t->room_owned = room;
-        }
+    if (text != NULL && bm_grow(&t->owned, t->n_owned, &t->room_owned,
+                                sizeof *t->owned) != BM_OK) {
+        free(text);
+        text = NULL;
     }
     if (text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the texts of %s", t->path);
@@ -315,8 +295,8 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
             *at++ = '\0';
         BM_TRY(read_line(t, line, ++number));
     }
-    if (t->n == 0 && t->form == BM_FORM_ctm)
-        return grow(t); /* nothing was recognised */
+    if (t->n == 0 && t->form == BM_FORM_ctm) /* nothing was recognised */
+        return bm_grow(&t->of, 0, &t->room, sizeof *t->of);
     if (t->n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s has no texts", path);
     return BM_OK;

@@ -1,6 +1,7 @@
 #include "cli/train/origin.h"
 
 #include "cli/train/numbers.h"
+#include "core/file/file.h"
 #include "core/words.h"
 #include "io/model/checkpoint.h"
 
@@ -8,18 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { MOST = 1024 }; /* checkpoints of a run */
 
 /* ---- --from RUN[@EPOCH] ---------------------------------------------------- */
-
-static bool is_directory(const char *path)
-{
-    struct stat what;
-
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
 
 /* Cuts "@EPOCH" off run; -1: there is none. */
 static long cut_epoch(char *run)
@@ -27,7 +20,7 @@ static long cut_epoch(char *run)
     char *at = strrchr(run, '@'), *end = NULL;
     long epoch = -1;
 
-    if (at == NULL || at[1] == '\0' || is_directory(run) ||
+    if (at == NULL || at[1] == '\0' || bm_is_folder(run) ||
         strspn(at + 1, "0123456789") != strlen(at + 1))
         return -1;
     epoch = strtol(at + 1, &end, 10);
@@ -102,7 +95,7 @@ static bm_status find_run(bm_origin *o, const char *text)
 
     snprintf(run, sizeof run, "%s", text);
     epoch = cut_epoch(run);
-    if (!is_directory(run))
+    if (!bm_is_folder(run))
         return BM_FAIL(BM_ERR_MISSING,
                        "train.from: %s is not the directory of a run", run);
     o->branches = true;

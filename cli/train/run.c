@@ -3,6 +3,7 @@
 #include "cli/report/journal_events.h"
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
+#include "core/file/path.h"
 #include "core/words.h"
 
 #include <dirent.h>
@@ -444,10 +445,9 @@ bm_status bm_run_open(bm_run *run, const char *directory, bm_comm *comm,
 
 static bool has(const char *directory, const char *name)
 {
-    char path[2200];
+    char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return exists(path);
+    return bm_path_join(path, directory, name) == BM_OK && exists(path);
 }
 
 /* A folder with config.ini and checkpoints is a run, also if its journal is lost;

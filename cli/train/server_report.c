@@ -48,7 +48,10 @@ static char *list(const bm_service *t,
     if (memory == NULL)
         return NULL;
     write(t, memory);
-    fclose(memory);
+    if (fclose(memory) != 0) {
+        free(text);
+        return NULL;
+    }
     return text;
 }
 

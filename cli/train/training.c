@@ -217,7 +217,8 @@ static bm_status keep_text(bm_training *t)
     if (memory == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
     status = bm_config_write(t->config, bm_train_sections(), memory);
-    fclose(memory);
+    if (fclose(memory) != 0 && status == BM_OK)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
     return status;
 }
 

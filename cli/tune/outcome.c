@@ -1,6 +1,7 @@
 /* outcome.c - what a search has found: finalists, tables, best.ini. */
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
+#include "core/file/path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -231,18 +232,8 @@ static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
     fprintf(to, "\t%s\n", r->reason);
 }
 
-bm_status bm_outcome_tsv(const bm_tuning *t)
+static void print_table(const bm_tuning *t, FILE *to)
 {
-    char path[PATH_MAX], *text = NULL;
-    size_t size = 0;
-    FILE *to = NULL;
-    bm_status status = BM_OK;
-
-    if (t->search == NULL)
-        return BM_OK;
-    to = open_memstream(&text, &size);
-    if (to == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a table");
     fprintf(to, "trial\torigin\trung\tepochs\tseed\tstate\tler\tloss\tseconds\t"
                 "cluster_s\ttarget_s");
     for (size_t k = 0; k < t->space.n; k++)
@@ -251,10 +242,23 @@ bm_status bm_outcome_tsv(const bm_tuning *t)
     for (size_t i = 0; i < t->n_results; i++)
         if (t->results[i].job.trial < t->n_trials)
             print_row(t, &t->results[i], to);
-    fclose(to);
-    snprintf(path, sizeof path, "%s/trials.tsv", t->directory);
-    status = bm_file_write(path, text, size);
-    free(text);
+}
+
+bm_status bm_outcome_tsv(const bm_tuning *t)
+{
+    char path[PATH_MAX];
+    bm_file_replacement r;
+    bm_status status = BM_OK;
+
+    if (t->search == NULL)
+        return BM_OK;
+    BM_TRY(bm_path_join(path, t->directory, "trials.tsv"));
+    BM_TRY(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    print_table(t, r.stream);
+    status = bm_file_replace_commit(&r, true);
+done:
+    bm_file_replace_abort(&r);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
+#include "core/grow.h"
 #include "core/words.h"
 
 #include <math.h>
@@ -94,16 +95,8 @@ bm_status bm_record_check(const bm_tuning *t, const char *path,
 
 static bm_status keep(bm_tuning *t, const bm_tune_result *r)
 {
-    size_t room = 2 * t->room_results + 64;
-    bm_tune_result *grown = NULL;
-
-    if (t->n_results == t->room_results) {
-        grown = realloc(t->results, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu results", room);
-        t->results = grown;
-        t->room_results = room;
-    }
+    BM_TRY(bm_grow(&t->results, t->n_results, &t->room_results,
+                   sizeof *t->results));
     t->results[t->n_results++] = *r;
     return BM_OK;
 }

@@ -13,6 +13,7 @@
 #include "cli/tune/places.h"
 #include "cli/verbs.h"
 #include "core/clock.h"
+#include "core/grow.h"
 #include "core/words.h"
 
 #include <math.h>
@@ -106,16 +107,8 @@ static long epochs_at(void *self, const double *x, int rung)
 
 static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
 {
-    size_t room = 2 * t->room_trials + 16;
-    bm_assignments *grown = NULL;
-
-    if (t->n_trials == t->room_trials) {
-        grown = realloc(t->trials, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu trials", room);
-        t->trials = grown;
-        t->room_trials = room;
-    }
+    BM_TRY(
+        bm_grow(&t->trials, t->n_trials, &t->room_trials, sizeof *t->trials));
     t->trials[t->n_trials++] = *a;
     return bm_trial_write(t, t->n_trials - 1);
 }

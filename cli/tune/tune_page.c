@@ -6,6 +6,7 @@
 #include "cli/report/page/page.h"
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
+#include "core/file/path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -354,22 +355,19 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
 
 bm_status bm_tune_page(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
-    char path[PATH_MAX], *text = NULL;
-    size_t size = 0;
-    FILE *f = NULL;
+    char path[PATH_MAX];
+    bm_file_replacement r = {0};
     bm_gauss *g = NULL;
     bm_status status = BM_OK;
 
     BM_TRY(bm_search_model(t->search, &g));
-    f = open_memstream(&text, &size);
-    if (f == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a report");
-    write_page(t, g, list, n, f);
-    fclose(f);
-    snprintf(path, sizeof path, "%s/report.html", t->directory);
-    status = bm_file_write(path, text, size);
+    BM_TRY_DONE(bm_path_join(path, t->directory, "report.html"));
+    BM_TRY_DONE(bm_file_replace_begin(&r, path));
+    BM_TRY_DONE(bm_file_replace_stream(&r));
+    write_page(t, g, list, n, r.stream);
+    status = bm_file_replace_commit(&r, true);
 done:
-    free(text);
+    bm_file_replace_abort(&r);
     bm_gauss_free(g);
     return status;
 }

@@ -4,6 +4,8 @@
  */
 #include "core/config/config_parts.h"
 
+#include "core/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +42,10 @@ bm_status bm_config_add(bm_config *config, const char *section, const char *key,
                         const char *text, const char *origin)
 {
     bm_entry e = {strdup(section), strdup(key), strdup(text), strdup(origin)};
+    bm_status status = bm_grow(&config->entries, config->n, &config->room,
+                               sizeof *config->entries);
 
-    if (config->n == config->room) {
-        size_t room = config->room ? 2 * config->room : 16;
-        bm_entry *grown = realloc(config->entries, room * sizeof *grown);
-        if (grown != NULL) {
-            config->entries = grown;
-            config->room = room;
-        }
-    }
-    if (config->n == config->room || !e.section || !e.key || !e.value ||
-        !e.origin) {
+    if (status != BM_OK || !e.section || !e.key || !e.value || !e.origin) {
         entry_free(&e);
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s.%s", section, key);
     }

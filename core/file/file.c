@@ -111,6 +111,13 @@ done:
     return status;
 }
 
+bool bm_is_folder(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 bm_status bm_file_make_directory(const char *path)
 {
     char part[PATH_MAX];
@@ -129,7 +136,7 @@ bm_status bm_file_make_directory(const char *path)
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return BM_FAIL(BM_ERR_CREATE, "%s: %s", part, strerror(errno));
     }
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (bm_is_folder(path))
         return BM_OK;
     if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
         return BM_FAIL(BM_ERR_CREATE, "%s is a link, but not to a folder",

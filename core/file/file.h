@@ -105,6 +105,9 @@ BM_CHECKED bm_status bm_file_try(const char *path);
 
 /* ---- directories --------------------------------------------------------- */
 
+/* Is there a folder of this path, or a link to one? */
+bool bm_is_folder(const char *path);
+
 /* Creates a directory and its parents; no-op if it exists. Fails with
  * BM_ERR_CREATE. */
 BM_CHECKED bm_status bm_file_make_directory(const char *path);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "core/file/file_lock.h"
 
+#include "core/file/path.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ bm_status bm_file_lock(int *out, const char *directory, const char *name)
     int lock = -1;
     bm_status status = BM_OK;
 
-    snprintf(path, sizeof path, "%s/%s", directory, name);
+    BM_TRY(bm_path_join(path, directory, name));
     do {
         if (lock >= 0)
             close(lock);
@@ -142,7 +143,7 @@ void bm_file_unlock(int lock, const char *directory, const char *name)
 
     if (lock < 0)
         return;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    unlink(path);
+    if (bm_path_join(path, directory, name) == BM_OK)
+        unlink(path);
     close(lock);
 }

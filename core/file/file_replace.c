@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/file/fence.h"
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/rng.h"
 
 #include <dirent.h>
@@ -20,17 +21,10 @@ static const char hex[] = "0123456789abcdef";
 enum { DIGITS = 8 };
 _Static_assert(BM_FILE_MORE == DIGITS + 6, "\".\", \".\" and \".tmp\"");
 
-/* Length of the directory of a path, with the slash. */
-static size_t directory_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
-}
-
 /* "dir/" of "dir/name"; "./" of "name". */
 static void directory_of(const char *path, char out[PATH_MAX])
 {
-    size_t n = directory_length(path);
+    size_t n = bm_path_folder_length(path);
 
     snprintf(out, PATH_MAX, "%.*s", n > 0 ? (int)n : 2, n > 0 ? path : "./");
 }
@@ -47,7 +41,7 @@ static uint64_t unpredictable(void)
 /* A new name in the directory of r->path. */
 static void choose_name(bm_file_replacement *r)
 {
-    size_t n = directory_length(r->path);
+    size_t n = bm_path_folder_length(r->path);
     char digits[DIGITS + 1] = "";
     uint64_t bits = unpredictable();
     int length = 0;

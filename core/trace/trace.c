@@ -1,6 +1,7 @@
 #include "core/trace/trace.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "core/trace/span.h"
 
 #include <jansson.h>
@@ -121,27 +122,12 @@ static track *own_track(void)
     return t;
 }
 
-static bool make_room(track *t)
-{
-    size_t room = t->room > 0 ? 2 * t->room : 256;
-    event *grown = NULL;
-
-    if (t->n < t->room)
-        return true;
-    grown = realloc(t->events, room * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    t->events = grown;
-    t->room = room;
-    return true;
-}
-
 static bool keep(track *t, const event *e)
 {
     bool kept = false;
 
     pthread_mutex_lock(&t->lock);
-    kept = make_room(t);
+    kept = bm_grow(&t->events, t->n, &t->room, sizeof *t->events) == BM_OK;
     if (kept)
         t->events[t->n++] = *e;
     pthread_mutex_unlock(&t->lock);

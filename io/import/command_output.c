@@ -1,8 +1,9 @@
 #include "io/import/command_output.h"
 
+#include "core/file/temporary.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,22 +26,9 @@ void bm_command_output_remove(bm_command_output *out)
     *out = (bm_command_output){0};
 }
 
-/* Other commands that run meanwhile do not get the file. */
 static bm_status make_file(bm_command_output *out)
 {
-    const char *given = getenv("TMPDIR");
-    const char *top = given != NULL && given[0] != '\0' ? given : "/tmp";
-    char name[PATH_MAX];
-    int n = snprintf(name, sizeof name, "%s/bmuf-pack-XXXXXX", top);
-
-    out->fd = n > 0 && (size_t)n < sizeof name ? mkstemp(name) : -1;
-    if (out->fd < 0)
-        return BM_FAIL(BM_ERR_CREATE,
-                       "TMPDIR %.200s: cannot make a file for the output of a "
-                       "command: %s; set TMPDIR to another folder",
-                       top, strerror(errno));
-    (void)unlink(name);
-    (void)fcntl(out->fd, F_SETFD, FD_CLOEXEC);
+    BM_TRY(bm_temporary_file(&out->fd));
     snprintf(out->path, sizeof out->path, "/proc/self/fd/%d", out->fd);
     return BM_OK;
 }

@@ -1,5 +1,6 @@
 #include "io/import/frame_classes.h"
 
+#include "core/grow.h"
 #include "core/words.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/import/manifest/lines.h"
@@ -27,25 +28,8 @@ struct bm_frame_classes {
 
 static bm_status add(bm_frame_classes *c, const char *id, const bm_integers *x)
 {
-    if (c->n == c->room) {
-        size_t room = 2 * c->room + 256;
-        sequence *grown = realloc(c->of, room * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu sequences", room);
-        c->of = grown;
-        c->room = room;
-    }
-    if (x->n > c->room_all - c->used) {
-        size_t room = c->room_all + c->room_all / 2 + x->n + 4096;
-        int32_t *grown = realloc(c->all, room * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu classes of %s",
-                           room, c->path);
-        c->all = grown;
-        c->room_all = room;
-    }
+    BM_TRY(bm_grow(&c->of, c->n, &c->room, sizeof *c->of));
+    BM_TRY(bm_grow(&c->all, c->used + x->n, &c->room_all, sizeof *c->all));
     for (size_t i = 0; i < x->n; i++) {
         if (x->x[i] < 0)
             return BM_FAIL(BM_ERR_FORMAT,

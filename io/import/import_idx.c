@@ -7,6 +7,7 @@
  * compressed with gzip. One image at a time is read, so nothing is allocated by
  * a size that the file only claims.
  */
+#include "core/file/path.h"
 #include "io/import/images/image_frames.h"
 #include "io/import/importer.h"
 
@@ -138,9 +139,8 @@ static bm_status rewind_file(idx_file *f, size_t rank)
 static void rename_word(char *path, size_t room, const char *from,
                         const char *to)
 {
-    char *name = strrchr(path, '/'), *at = NULL, rest[4096];
+    char *at = strstr(path + bm_path_folder_length(path), from), rest[4096];
 
-    at = strstr(name != NULL ? name : path, from);
     if (at == NULL)
         return;
     snprintf(rest, sizeof rest, "%s", at + strlen(from));

@@ -1,13 +1,13 @@
 /* import_processing.c - the processing of features that an importer learns: means
  * of speakers, or of all; and what shards say of it. */
 #include "core/config/faults.h"
+#include "core/file/path.h"
 #include "io/import/files/kaldi_cmvn.h"
 #include "io/import/import_base.h"
 #include "io/import/same_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bm_status check_speakers(const bm_importer *i)
 {
@@ -51,12 +51,11 @@ static void take_statistics(void *self, size_t speaker, const double *moments)
 static bm_status read_statistics(const bm_import_base *b, size_t dim)
 {
     const char *list = bm_manifest_path(b->manifest);
-    const char *slash = strrchr(list, '/');
     size_t speakers = bm_manifest_speakers(b->manifest);
     const char **names = calloc(speakers, sizeof *names);
     char path[PATH_MAX];
     int n = snprintf(path, sizeof path, "%.*scmvn.scp",
-                     slash != NULL ? (int)(slash - list) + 1 : 0, list);
+                     (int)bm_path_folder_length(list), list);
     bm_status status = BM_OK;
 
     if (names == NULL)

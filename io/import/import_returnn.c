@@ -4,6 +4,7 @@
  * label sequences class k becomes k + 1, since 0 is the blank, unless it is
  * theirs, too.
  */
+#include "core/grow.h"
 #include "core/words.h"
 #include "io/import/files/feature_files.h"
 #include "io/import/importer.h"
@@ -340,14 +341,7 @@ static bm_status read_labels(returnn *self, bm_item *item)
                              &self->problem));
     if (bm_problem_is(&self->problem))
         return BM_OK;
-    if (n >= self->room) {
-        int32_t *grown = realloc(self->labels, 2 * (n + 1) * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
-        self->labels = grown;
-        self->room = 2 * (n + 1);
-    }
+    BM_TRY(bm_grow(&self->labels, n, &self->room, sizeof *self->labels));
     item->n_labels = 0;
     for (size_t k = 0; k < n; k += step)
         self->labels[item->n_labels++] = self->classes[theirs[k]];

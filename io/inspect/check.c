@@ -2,6 +2,7 @@
 
 #include "core/child.h"
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -71,16 +72,9 @@ static void report(tally *t, bm_check_kind k, const char *text)
 /* Without memory the name is not compared. */
 static void keep_name(tally *t, uint64_t hash)
 {
-    if (t->n_names == t->room_names) {
-        size_t room = 2 * t->room_names + 1024;
-        named *grown = realloc(t->names, room * sizeof *grown);
-
-        if (grown == NULL)
-            return;
-        t->names = grown;
-        t->room_names = room;
-    }
-    t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
+    if (bm_grow(&t->names, t->n_names, &t->room_names, sizeof *t->names) ==
+        BM_OK)
+        t->names[t->n_names++] = (named){hash, t->shard, t->sequence++};
 }
 
 /* "sequences missing frames labels index count first before hash" */

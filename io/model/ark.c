@@ -10,6 +10,7 @@
 #include "io/model/ark.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -134,15 +135,7 @@ static bm_status put(bm_ark *a, const void *data, size_t size)
 
 static bm_status remember(bm_ark *a, const char *name)
 {
-    if (a->n == a->room) {
-        size_t room = a->room > 0 ? 2 * a->room : 64;
-        entry *more = realloc(a->entries, room * sizeof *more);
-
-        if (more == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu names", room);
-        a->entries = more;
-        a->room = room;
-    }
+    BM_TRY(bm_grow(&a->entries, a->n, &a->room, sizeof *a->entries));
     a->entries[a->n] = (entry){strdup(name), a->at};
     if (a->entries[a->n].name == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a name");

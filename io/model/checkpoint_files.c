@@ -3,6 +3,7 @@
  * to the latest one: it is the newest that can be loaded.
  */
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/log.h"
 #include "io/model/checkpoint.h"
 #include "io/model/safetensors.h"
@@ -110,8 +111,8 @@ static void discard(const char *directory, const char *name)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (unlink(path) != 0 && errno != ENOENT)
+    if (bm_path_join(path, directory, name) == BM_OK && unlink(path) != 0 &&
+        errno != ENOENT)
         bm_log(BM_WARNING, "%s: cannot be removed: %s", path, strerror(errno));
 }
 

@@ -2,6 +2,7 @@
 
 #include "comm/comm_thread.h"
 #include "core/clock.h"
+#include "core/file/path.h"
 #include "core/trace/span.h"
 
 #include <limits.h>
@@ -156,19 +157,13 @@ static bm_status start_thread(bm_saver *s)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* The directory of a path, cut out of it. */
+/* In the directory of a path. */
 static void prune(const char *path, const bm_retention *stay)
 {
     char directory[PATH_MAX];
-    char *slash = NULL;
 
-    snprintf(directory, sizeof directory, "%s", path);
-    slash = strrchr(directory, '/');
-    if (slash == NULL)
-        snprintf(directory, sizeof directory, ".");
-    else
-        *slash = '\0';
-    bm_checkpoint_prune(directory, stay);
+    if (bm_path_folder(directory, path) == BM_OK)
+        bm_checkpoint_prune(directory, stay);
 }
 
 static bm_status write_files(bm_saver *s, bm_comm *comm)

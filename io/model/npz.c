@@ -6,6 +6,7 @@
 #include "io/model/npz.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -137,14 +138,7 @@ static bm_status room_for(bm_npz *z, size_t size)
 {
     char *grown = NULL;
 
-    if (z->n == z->room) {
-        size_t room = z->room ? 2 * z->room : 64;
-        entry *more = realloc(z->entries, room * sizeof *more);
-        if (more == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu arrays", room);
-        z->entries = more;
-        z->room = room;
-    }
+    BM_TRY(bm_grow(&z->entries, z->n, &z->room, sizeof *z->entries));
     if (size <= z->room_rows)
         return BM_OK;
     grown = realloc(z->rows, size);

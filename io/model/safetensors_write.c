@@ -4,6 +4,7 @@
  */
 #include "core/clock.h"
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "io/model/safetensors_parts.h"
 
 #include <errno.h>
@@ -58,22 +59,6 @@ bm_status bm_st_meta(bm_st_writer *w, const char *key, const char *text)
     return BM_OK;
 }
 
-static bm_status make_room(bm_st_writer *w)
-{
-    size_t room = w->room ? 2 * w->room : 64;
-    bm_st_tensor *grown = NULL;
-
-    if (w->n < w->room)
-        return BM_OK;
-    grown = realloc(w->tensors, room * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu tensors of %s", room,
-                       w->file.path);
-    w->tensors = grown;
-    w->room = room;
-    return BM_OK;
-}
-
 bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t)
 {
     bm_st_tensor *new = NULL;
@@ -82,7 +67,7 @@ bm_status bm_st_declare(bm_st_writer *w, const bm_st_tensor *t)
     BM_ASSERT(memchr(t->name, '\0', sizeof t->name) != NULL);
     BM_ASSERT(w->n == 0 || bm_dtype_size(t->dtype) <=
                                bm_dtype_size(w->tensors[w->n - 1].dtype));
-    BM_TRY(make_room(w));
+    BM_TRY(bm_grow(&w->tensors, w->n, &w->room, sizeof *w->tensors));
     new = &w->tensors[w->n++];
     *new = *t;
     new->count = 1;

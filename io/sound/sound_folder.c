@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* fts */
 #include "io/sound/sound_folder.h"
 
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/sound/sound.h"
@@ -21,15 +22,7 @@ static int by_path(const void *left, const void *right)
 
 static bm_status keep(bm_sound_folder *f, const char *path, const bm_sound *s)
 {
-    if (f->n == f->room) {
-        size_t room = 2 * f->room + 64;
-        bm_sound_file *grown = realloc(f->files, room * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu recordings", room);
-        f->files = grown;
-        f->room = room;
-    }
+    BM_TRY(bm_grow(&f->files, f->n, &f->room, sizeof *f->files));
     f->files[f->n].seconds = s->seconds;
     f->files[f->n].rate = s->rate;
     f->files[f->n].path = strdup(path);

@@ -3,6 +3,7 @@
 #include "models/decoding/hot_phrases.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "core/printable.h"
 
 #include <math.h>
@@ -35,16 +36,9 @@ static bm_status no_memory(void)
 /* Takes labels. */
 static bm_status add_phrase(phrases *p, int32_t *labels, size_t n, double boost)
 {
-    if (p->n == p->room) {
-        size_t room = p->room == 0 ? 16 : 2 * p->room;
-        void *grown = realloc(p->list, room * sizeof *p->list);
-
-        if (grown == NULL) {
-            free(labels);
-            return no_memory();
-        }
-        p->list = grown;
-        p->room = room;
+    if (bm_grow(&p->list, p->n, &p->room, sizeof *p->list) != BM_OK) {
+        free(labels);
+        return no_memory();
     }
     p->list[p->n++] = (bm_hot_phrase){labels, n, boost};
     return BM_OK;

@@ -2,6 +2,7 @@
 #include "models/decoding/lexicon.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -25,15 +26,8 @@ bm_status bm_lexicon_list_add(bm_lexicon_list *list, const char *text,
 {
     bm_lexicon_entry *e = NULL;
 
-    if (list->n == list->room) {
-        size_t room = list->room == 0 ? 64 : 2 * list->room;
-        void *grown = realloc(list->entries, room * sizeof *list->entries);
-
-        if (grown == NULL)
-            return no_memory();
-        list->entries = grown;
-        list->room = room;
-    }
+    BM_TRY(
+        bm_grow(&list->entries, list->n, &list->room, sizeof *list->entries));
     e = &list->entries[list->n];
     e->text = strdup(text);
     e->labels = malloc((n + 1) * sizeof *labels);

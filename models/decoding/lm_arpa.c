@@ -4,6 +4,7 @@
  */
 #include "models/decoding/lm_parts.h"
 
+#include "core/grow.h"
 #include "core/printable.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <xxhash.h>
 #include <zlib.h>
 
-enum { LONGEST_LINE = 1 << 16, FIRST_ROOM = 256 };
+enum { LONGEST_LINE = 1 << 16 };
 
 /* log10 p of <unk> in a model without it: what KenLM takes. */
 static const float unseen = -100;
@@ -36,17 +37,9 @@ typedef struct reader {
 
 bool bm_lm_source_add(bm_lm_source *s, int k, const bm_lm_gram *g)
 {
-    size_t *room = &s->room[k - 1], n = s->counts[k - 1];
-
-    if (n == *room) {
-        size_t more = n == 0 ? FIRST_ROOM : 2 * n;
-        void *grown = realloc(s->grams[k - 1], more * sizeof *g);
-
-        if (grown == NULL)
-            return false;
-        s->grams[k - 1] = grown;
-        *room = more;
-    }
+    if (bm_grow(&s->grams[k - 1], s->counts[k - 1], &s->room[k - 1],
+                sizeof *g) != BM_OK)
+        return false;
     s->grams[k - 1][s->counts[k - 1]++] = *g;
     return true;
 }
@@ -184,15 +177,9 @@ static bm_status add_word(reader *r, const char *word, float p, float backoff)
 
     if (s->n_words == UINT32_MAX - 1)
         return fail(r, "more than %u words", UINT32_MAX - 1);
-    if (s->n_words == r->room_words) {
-        size_t room = r->room_words == 0 ? FIRST_ROOM : 2 * r->room_words;
-        char **words = realloc(s->words, room * sizeof *words);
-
-        if (words == NULL)
-            return no_memory(r);
-        s->words = words;
-        r->room_words = room;
-    }
+    if (bm_grow(&s->words, s->n_words, &r->room_words, sizeof *s->words) !=
+        BM_OK)
+        return no_memory(r);
     s->words[s->n_words] = strdup(word);
     if (s->words[s->n_words] == NULL)
         return no_memory(r);

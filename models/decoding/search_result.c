@@ -6,8 +6,9 @@
  */
 #include "models/decoding/search_parts.h"
 
+#include "core/grow.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 /* Hypotheses that are worse than the best one by more count in no confidence. */
 static const double negligible = 12;
@@ -43,29 +44,8 @@ struct bm_result {
     size_t room_best;
 };
 
-/* Makes room for n elements; `array` is the address of a pointer. */
-static bool reserve(void *array, size_t *room, size_t n, size_t size)
-{
-    void *at = NULL;
-
-    if (n <= *room)
-        return true;
-    n = n < 2 * *room ? 2 * *room : n;
-    if (n > SIZE_MAX / size)
-        return false;
-    memcpy(&at, array, sizeof at);
-    at = realloc(at, n * size);
-    if (at == NULL)
-        return false;
-    memcpy(array, &at, sizeof at);
-    *room = n;
-    return true;
-}
-
 #define RESERVE(r, array, n)                                                   \
-    (reserve(&(r)->array, &(r)->room_##array, n, sizeof *(r)->array)           \
-         ? BM_OK                                                               \
-         : BM_FAIL(BM_ERR_MEMORY, "no memory for the hypotheses"))
+    bm_grow(&(r)->array, n, &(r)->room_##array, sizeof *(r)->array)
 
 bm_status bm_result_new(bm_result **out)
 {

@@ -2,6 +2,7 @@
 #include "core/clock.h"
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/rng.h"
@@ -328,14 +329,12 @@ static void test_reading_fails_with_the_right_status(void **state)
 static void test_directories_are_made_with_their_parents(void **state)
 {
     scratch s = scratch_open();
-    struct stat info;
     char deep[6000];
 
     (void)state;
     assert_ok(bm_file_make_directory(scratch_file(&s, "a/b//c/")));
     assert_ok(bm_file_make_directory(scratch_file(&s, "a/b/c")));
-    assert_int_equal(stat(scratch_file(&s, "a/b/c"), &info), 0);
-    assert_true(S_ISDIR(info.st_mode));
+    assert_true(bm_is_folder(scratch_file(&s, "a/b/c")));
     spill(scratch_file(&s, "file"), "", 0);
     assert_int_equal(bm_file_make_directory(scratch_file(&s, "file")),
                      BM_ERR_CREATE);
@@ -352,9 +351,60 @@ static void test_directories_are_made_with_their_parents(void **state)
     memset(deep, 'd', sizeof deep);
     deep[sizeof deep - 1] = '\0';
     assert_int_equal(bm_file_make_directory(deep), BM_ERR_CREATE);
+    assert_false(bm_is_folder(scratch_file(&s, "file")));
+    assert_false(bm_is_folder(scratch_file(&s, "link")));
+    assert_int_equal(symlink("a", scratch_file(&s, "good")), 0);
+    assert_true(bm_is_folder(scratch_file(&s, "good")));
     rmdir(scratch_file(&s, "a/b/c"));
     rmdir(scratch_file(&s, "a/b"));
     scratch_close(&s);
+}
+
+/* ---- lists that grow ------------------------------------------------------ */
+
+static void test_lists_grow_from_nothing(void **state)
+{
+    enum { N = 1000 };
+    size_t room = 0, grown = 0, least = 0;
+    int *list = NULL;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        size_t before = room;
+
+        assert_ok(bm_grow(&list, (size_t)i, &room, sizeof *list));
+        assert_true(room > (size_t)i);
+        assert_true(room == before || room >= 2 * before);
+        grown += room != before;
+        list[i] = i;
+    }
+    assert_true(grown <= 10); /* more than log2(N) */
+    for (int i = 0; i < N; i++)
+        assert_int_equal(list[i], i);
+    least = 10 * room;
+    assert_ok(bm_grow(&list, least, &room, sizeof *list));
+    assert_true(room > least);
+    assert_int_equal(list[N - 1], N - 1);
+    free(list);
+}
+
+/* Numbers of bytes that a size_t or an object cannot have. */
+static void test_a_list_that_is_too_large_stays_as_it_is(void **state)
+{
+    static const size_t n[] = {SIZE_MAX, SIZE_MAX / 8 + 2, PTRDIFF_MAX / 8};
+    double x = 1, *list = &x;
+    size_t room = 1;
+
+    (void)state;
+    FOR_EACH (i, n) {
+        assert_int_equal(bm_grow(&list, n[i], &room, sizeof *list),
+                         BM_ERR_MEMORY);
+        assert_ptr_equal(list, &x);
+        assert_int_equal(room, 1);
+    }
+    room = SIZE_MAX / 2 + 2; /* twice it is 2 */
+    assert_int_equal(bm_grow(&list, room, &room, 1), BM_ERR_MEMORY);
+    assert_ptr_equal(list, &x);
 }
 
 /* ---- printing texts of files ---------------------------------------------- */
@@ -894,6 +944,8 @@ int main(void)
         cmocka_unit_test(test_only_regular_files_are_read),
         cmocka_unit_test(test_reading_fails_with_the_right_status),
         cmocka_unit_test(test_directories_are_made_with_their_parents),
+        cmocka_unit_test(test_lists_grow_from_nothing),
+        cmocka_unit_test(test_a_list_that_is_too_large_stays_as_it_is),
         cmocka_unit_test(test_control_characters_and_invalid_utf8_are_escaped),
         cmocka_unit_test(test_lines_of_a_journal_are_json),
         cmocka_unit_test(test_an_incomplete_line_of_a_killed_job_is_ended),

@@ -1,6 +1,7 @@
 #include "tools/speech/corpus.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/words.h"
 #include "io/shard/shard.h"
 #include "tools/speech/grammar.h"
@@ -266,7 +267,7 @@ static bm_status compare_or_write(const bm_corpus *c)
     size_t size = 0;
     bm_status status = BM_OK;
 
-    snprintf(path, sizeof path, "%s/%s", c->s.out, about_name);
+    BM_TRY(bm_path_join(path, c->s.out, about_name));
     if (access(path, F_OK) != 0)
         return bm_file_write(path, c->description, strlen(c->description));
     BM_TRY(bm_file_read(path, 1 << 20, &text, &size));

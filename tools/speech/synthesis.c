@@ -1,5 +1,6 @@
 #include "tools/speech/synthesis.h"
 
+#include "core/grow.h"
 #include "tools/speech/grammar.h"
 
 #include <ctype.h>
@@ -21,16 +22,10 @@ static int receive(short *x, int n, espeak_EVENT *events)
     size_t more = x == NULL || n < 0 ? 0 : (size_t)n;
 
     (void)events;
-    if (spoken.n + more > spoken.room) {
-        size_t room = 2 * (spoken.n + more);
-        int16_t *grown = realloc(spoken.x, room * sizeof *grown);
-
-        if (grown == NULL) {
-            spoken.lost = true;
-            return 1; /* abort */
-        }
-        spoken.x = grown;
-        spoken.room = room;
+    if (bm_grow(&spoken.x, spoken.n + more, &spoken.room, sizeof *spoken.x) !=
+        BM_OK) {
+        spoken.lost = true;
+        return 1; /* abort */
     }
     if (more > 0)
         memcpy(spoken.x + spoken.n, x, more * sizeof *x);

@@ -2,6 +2,7 @@
 
 #include "cli/plot/markup.h"
 #include "cli/report/page/page.h"
+#include "core/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,15 +28,7 @@ bm_status bm_examples_see(void *self, const bm_seen *seen)
 
     if (!seen->has_reference)
         return BM_OK;
-    if (e->n == e->room) {
-        size_t room = e->room > 0 ? 2 * e->room : 64;
-        bm_example *grown = realloc(e->all, room * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for examples");
-        e->all = grown;
-        e->room = room;
-    }
+    BM_TRY(bm_grow(&e->all, e->n, &e->room, sizeof *e->all));
     x.tag = strdup(seen->tag);
     x.labels = malloc((x.n_ref + x.n_hyp + 1) * sizeof *x.labels);
     if (x.tag == NULL || x.labels == NULL) {

@@ -3,6 +3,7 @@
 
 #include "cli/report/journal_events.h"
 #include "core/config/config.h"
+#include "core/grow.h"
 #include "core/printable.h"
 #include "core/words.h"
 
@@ -42,21 +43,6 @@ static size_t place_of(const bm_run_summary *s, size_t epoch, size_t block)
     return at;
 }
 
-static bool has_place(bm_run_summary *s)
-{
-    size_t room = s->room > 0 ? 2 * s->room : 64;
-    bm_run_block *grown = NULL;
-
-    if (s->n_rows < s->room)
-        return true;
-    grown = realloc(s->rows, room * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    s->rows = grown;
-    s->room = room;
-    return true;
-}
-
 /* The epoch of an event, from `least` on; false: it has none that is valid. */
 static bool epoch_of(const json_t *event, size_t least, size_t *out)
 {
@@ -74,7 +60,7 @@ static bool add_block(bm_run_summary *s, const json_t *event)
 
     if (!epoch_of(event, 0, &epoch) || block < 0)
         return true;
-    if (!has_place(s))
+    if (bm_grow(&s->rows, s->n_rows, &s->room, sizeof *s->rows) != BM_OK)
         return false;
     at = place_of(s, epoch, (size_t)block);
     if (at == s->n_rows || s->rows[at].epoch != epoch ||

@@ -1,6 +1,8 @@
 /* cuda_side.c - see cuda_side.h. */
 #include "compute/cuda/device/cuda_side.h"
 
+#include "core/grow.h"
+
 #include <stdlib.h>
 
 typedef struct loan {
@@ -79,20 +81,6 @@ void bm_cuda_join(bm_backend *be)
     cuda->loans->n = 0;
 }
 
-static bm_status grow(struct bm_cuda_loans *l)
-{
-    loan *more = NULL;
-
-    if (l->n < l->room)
-        return BM_OK;
-    more = realloc(l->of, (2 * l->room + 16) * sizeof *more);
-    if (more == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
-    l->of = more;
-    l->room = 2 * l->room + 16;
-    return BM_OK;
-}
-
 void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written)
 {
     bm_cuda *cuda = bm_cuda_of(be);
@@ -100,7 +88,8 @@ void bm_cuda_lend(bm_backend *be, const float *x, size_t n, bool written)
 
     if (is_one_stream(cuda))
         return;
-    status = grow(cuda->loans);
+    status = bm_grow(&cuda->loans->of, cuda->loans->n, &cuda->loans->room,
+                     sizeof *cuda->loans->of);
     if (status != BM_OK) {
         bm_remember(be, status);
         bm_cuda_join(be);

@@ -6,6 +6,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "compute/cuda/memory/cuda_forms.h"
 #include "compute/cuda/device/cuda_side.h"
+#include "core/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,22 +68,6 @@ void bm_cuda_memory_close(bm_backend *be)
     free(m);
 }
 
-/* Makes room for element number n of a growing array. */
-static bm_status grow(void *vector, size_t n, size_t *room, size_t size)
-{
-    void **x = vector;
-    void *more = NULL;
-
-    if (n < *room)
-        return BM_OK;
-    more = realloc(*x, (2 * *room + 16) * size);
-    if (more == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for the cuda backend");
-    *x = more;
-    *room = 2 * *room + 16;
-    return BM_OK;
-}
-
 bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
 {
     bm_cuda *cuda = bm_cuda_of(be);
@@ -91,7 +76,7 @@ bm_status bm_cuda_alloc(bm_backend *be, size_t n, float **out)
     float *x = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
+    BM_TRY(bm_grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
     BM_TRY(
         bm_cuda_status(bm_cuda_malloc(be, (void **)&x, bytes), "cudaMalloc"));
     status =
@@ -112,7 +97,7 @@ bm_status bm_cuda_alloc_idle(bm_backend *be, size_t n, float **out)
     piece p = {.n = n > 0 ? n : 1};
     bm_status status = BM_OK;
 
-    BM_TRY(grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
+    BM_TRY(bm_grow(&m->pieces, m->n_pieces, &m->room, sizeof *m->pieces));
     p.x = mmap(NULL, bytes, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p.x == MAP_FAILED)
@@ -186,7 +171,8 @@ static void widen_all(bm_backend *be, piece *p, size_t first, size_t last)
 
 static void add_span(bm_backend *be, piece *p, span s)
 {
-    bm_status status = grow(&p->spans, p->n_spans, &p->room, sizeof *p->spans);
+    bm_status status =
+        bm_grow(&p->spans, p->n_spans, &p->room, sizeof *p->spans);
 
     if (status != BM_OK)
         bm_remember(be, status);

@@ -1,5 +1,6 @@
 #include "io/import/files/kaldi_cmvn.h"
 
+#include "core/file/path.h"
 #include "core/words.h"
 #include "io/features/feature_ops.h"
 #include "io/import/files/kaldi_file.h"
@@ -159,7 +160,6 @@ bm_status bm_kaldi_cmvn_read(const char *path, const char *const *names,
                              size_t n, size_t dim, bm_kaldi_cmvn_take *take,
                              void *self)
 {
-    const char *slash = strrchr(path, '/');
     reading r = {.path = path,
                  .names = names,
                  .n = n,
@@ -168,9 +168,7 @@ bm_status bm_kaldi_cmvn_read(const char *path, const char *const *names,
                  .self = self};
     bm_status status = BM_OK;
 
-    snprintf(r.directory, sizeof r.directory, "%.*s",
-             slash != NULL ? (int)(slash - path) : 1,
-             slash != NULL ? path : ".");
+    BM_TRY(bm_path_folder(r.directory, path));
     r.found = calloc(n + 1, sizeof *r.found);
     r.moments = calloc(BM_MOMENTS(dim), sizeof *r.moments);
     if (r.found == NULL || r.moments == NULL)

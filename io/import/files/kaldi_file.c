@@ -8,6 +8,7 @@
 #include "io/import/files/kaldi_file.h"
 
 #include "core/file/file.h"
+#include "core/grow.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -348,21 +349,6 @@ static void next_word(bm_kaldi_file *f, char word[LONGEST_NUMBER])
     word[n + 1 < LONGEST_NUMBER ? n : 0] = '\0';
 }
 
-static bm_status reserve(bm_frames *x, size_t n)
-{
-    float *grown = NULL;
-    size_t room = 2 * n + 4096;
-
-    if (n < x->room)
-        return BM_OK;
-    grown = realloc(x->x, room * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu numbers", room);
-    x->x = grown;
-    x->room = room;
-    return BM_OK;
-}
-
 /* The end of a row whose numbers began at `begin`; false: of another length than
  * the others. */
 static bool end_row(bm_frames *x, size_t begin, size_t n)
@@ -406,7 +392,7 @@ static bm_status text(bm_kaldi_file *f, bm_frames *x, bm_problem *problem)
         }
         if (word[0] == '\0')
             return cut_short(f, problem);
-        BM_TRY(reserve(x, n + 1));
+        BM_TRY(bm_grow(&x->x, n, &x->room, sizeof *x->x));
         x->x[n++] = strtof(word, &end);
         if (*end != '\0') {
             fault(f, at(f), damaged, "a word that is not a number", problem);
@@ -499,21 +485,6 @@ bm_status bm_kaldi_doubles(bm_kaldi_file *f, bm_doubles *out,
     return status;
 }
 
-static bm_status reserve_integers(bm_integers *out, size_t n)
-{
-    size_t room = 2 * n + 1024;
-    int32_t *grown = NULL;
-
-    if (n <= out->room)
-        return BM_OK;
-    grown = realloc(out->x, room * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu integers", room);
-    out->x = grown;
-    out->room = room;
-    return BM_OK;
-}
-
 /* After '\0': 'B', a count n, and n times '\4' and an integer. */
 static bm_status binary_integers(bm_kaldi_file *f, bm_integers *out,
                                  bm_problem *problem)
@@ -532,7 +503,7 @@ static bm_status binary_integers(bm_kaldi_file *f, bm_integers *out,
               problem);
     if (bm_problem_is(problem))
         return BM_OK;
-    BM_TRY(reserve_integers(out, (size_t)n));
+    BM_TRY(bm_grow(&out->x, (size_t)n, &out->room, sizeof *out->x));
     for (; out->n < (size_t)n && !bm_problem_is(problem); out->n++)
         BM_TRY(take_size(f, &out->x[out->n], problem));
     return BM_OK;
@@ -553,7 +524,7 @@ static bm_status text_integers(bm_kaldi_file *f, bm_integers *out,
             fault(f, at(f), damaged, "a word that is not an integer", problem);
             return BM_OK;
         }
-        BM_TRY(reserve_integers(out, out->n + 1));
+        BM_TRY(bm_grow(&out->x, out->n, &out->room, sizeof *out->x));
         out->x[out->n++] = (int32_t)x;
     }
     return BM_OK;

@@ -2,6 +2,7 @@
  * line_folder.c - a folder with line images and their texts, NAME.png and
  * NAME.gt.txt, or with pages in XML.
  */
+#include "core/file/path.h"
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
@@ -61,8 +62,7 @@ static char *tidy(char *text)
 bm_status bm_line_text_read(const char *file, const char *image,
                             const bm_line_taker *taker)
 {
-    const char *slash = strrchr(file, '/');
-    const char *name = slash != NULL ? slash + 1 : file;
+    const char *name = file + bm_path_folder_length(file);
     char id[NAME_MAX + 1], *text = NULL;
     size_t size = 0;
     bm_status status = bm_file_read(file, BM_MOST_TEXT_BYTES, &text, &size);
@@ -90,9 +90,8 @@ static bm_status read_line(const char *folder, const char *name,
     char path[PATH_MAX], image[PATH_MAX], id[NAME_MAX + 1];
 
     snprintf(id, sizeof id, "%.*s", (int)(strlen(name) - strlen(truth)), name);
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >=
-            (int)sizeof path ||
-        !bm_find_image(image, folder, id))
+    BM_TRY(bm_path_join(path, folder, name));
+    if (!bm_find_image(image, folder, id))
         return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
                        name);
     return bm_line_text_read(path, image, taker);
@@ -103,9 +102,7 @@ static bm_status read_page(const char *folder, const char *name,
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        return BM_FAIL(BM_ERR_FORMAT, "%s/%s: its path is too long", folder,
-                       name);
+    BM_TRY(bm_path_join(path, folder, name));
     return taker->pass(taker->to, bm_page_read(path, taker, others));
 }
 

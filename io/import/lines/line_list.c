@@ -4,6 +4,7 @@
  * them, they are characters, <unk> for one that is none of PyLaia's symbols; else
  * the rest of a line is the text itself. A list of ids alone has no texts.
  */
+#include "core/file/path.h"
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
@@ -139,8 +140,7 @@ static bm_status read_line(const list *l, char *line, size_t number)
         l->taker->fault(l->taker->to, l->path, number, fault);
         return BM_OK;
     }
-    if (bm_is_image_name(id) ? snprintf(image, sizeof image, "%s/%s",
-                                        l->image_dir, id) >= (int)sizeof image
+    if (bm_is_image_name(id) ? bm_path_join(image, l->image_dir, id) != BM_OK
                              : !bm_find_image(image, l->image_dir, id))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:%zu: the path of the image is too "

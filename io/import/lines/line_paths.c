@@ -4,6 +4,7 @@
  * comment line. A path is relative to the working directory or, if there is no
  * such file, to the folder of the list.
  */
+#include "core/file/path.h"
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
@@ -57,8 +58,7 @@ static bm_status read_image(const char *image, const bm_line_taker *taker)
 
 bm_status bm_line_paths_read(const char *list, const bm_line_taker *taker)
 {
-    const char *slash = strrchr(list, '/');
-    int folder = slash != NULL ? (int)(slash - list) + 1 : 0;
+    int folder = (int)bm_path_folder_length(list);
     char *text = NULL, *rest = NULL;
     bm_status status = BM_OK;
 

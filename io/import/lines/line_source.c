@@ -1,18 +1,9 @@
 #include "io/import/lines/line_source.h"
 
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "io/import/lines/line_source_parts.h"
 #include "io/import/lines/page_xml.h"
-
-#include <string.h>
-#include <sys/stat.h>
-
-static bool is_folder(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 static bool is_xml(const char *path)
 {
@@ -21,7 +12,7 @@ static bool is_xml(const char *path)
 
 bool bm_line_source_is(const char *path, const char *image_dir)
 {
-    return image_dir[0] != '\0' || is_folder(path) || is_xml(path) ||
+    return image_dir[0] != '\0' || bm_is_folder(path) || is_xml(path) ||
            bm_line_paths_is(path);
 }
 
@@ -30,7 +21,7 @@ bm_status bm_line_source_read(const char *path, const char *image_dir,
 {
     if (image_dir[0] != '\0')
         return bm_line_list_read(path, image_dir, taker);
-    if (is_folder(path))
+    if (bm_is_folder(path))
         return bm_line_folder_read(path, taker);
     return is_xml(path) ? bm_page_read(path, taker, NULL)
                         : bm_line_paths_read(path, taker);

@@ -2,6 +2,8 @@
 #include "io/import/lines/page_xml.h"
 
 #include "core/file/file.h"
+#include "core/file/path.h"
+#include "core/grow.h"
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/page_parts.h"
 #include "io/import/lines/xml.h"
@@ -33,9 +35,7 @@ void bm_page_fault(bm_page *p, const xmlNode *node, const char *format, ...)
  * first one that was looked for. */
 static bool try_image(bm_page *p, const char *up, const char *name)
 {
-    const char *slash = strrchr(p->path, '/');
-    int folder =
-        slash != NULL && name[0] != '/' ? (int)(slash - p->path) + 1 : 0;
+    int folder = name[0] != '/' ? (int)bm_path_folder_length(p->path) : 0;
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof path, "%.*s%s%s", folder, p->path, up, name) >=
@@ -89,16 +89,7 @@ static void blank_out(char *id)
 
 static bm_status add_place(bm_page *p, xmlNode *node)
 {
-    if (p->n == p->room) {
-        size_t room = 2 * p->room + 64;
-        bm_page_place *grown = realloc(p->places, room * sizeof *grown);
-
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for the lines of %s",
-                           p->path);
-        p->places = grown;
-        p->room = room;
-    }
+    BM_TRY(bm_grow(&p->places, p->n, &p->room, sizeof *p->places));
     p->places[p->n] = (bm_page_place){node, bm_page_region(p, node), p->n};
     p->n++;
     return BM_OK;

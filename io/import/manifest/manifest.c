@@ -5,7 +5,10 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/file/path.h"
+#include "core/grow.h"
 #include "core/printable.h"
 #include "core/words.h"
 #include "io/import/lines/image_names.h"
@@ -14,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -38,15 +40,7 @@ bm_status bm_manifest_keep(bm_manifest *m, const char *text, size_t *at)
 
 static bm_status add(bm_manifest *m, bm_manifest_entry e)
 {
-    if (m->n == m->room) {
-        size_t room = m->room > 0 ? 2 * m->room : 256;
-        bm_manifest_entry *grown = realloc(m->entries, room * sizeof *grown);
-        if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu rows of %s", room,
-                           m->path);
-        m->entries = grown;
-        m->room = room;
-    }
+    BM_TRY(bm_grow(&m->entries, m->n, &m->room, sizeof *m->entries));
     m->entries[m->n++] = e;
     return BM_OK;
 }
@@ -264,23 +258,14 @@ done:
     return status;
 }
 
-static bool is_directory(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bm_status read_rows(bm_manifest *m, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-
-    if (is_directory(path) && strcmp(m->kind, "image") != 0)
+    if (bm_is_folder(path) && strcmp(m->kind, "image") != 0)
         return bm_manifest_kaldi(m, path);
     m->path = strdup(path);
     if (m->path == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", path);
-    m->folder = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    m->folder = bm_path_folder_length(path);
     m->file = m->path;
     return read_lines(m);
 }

@@ -5,6 +5,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/path.h"
 #include "io/shard/shard.h"
 
 #include <stddef.h>
@@ -38,14 +39,13 @@ static bool is_excerpt(const bm_manifest_entry *e)
 static bm_status make_id(bm_manifest *m, bm_manifest_entry *e, bool whole)
 {
     char id[BM_LONGEST_TAG + 1], start[32] = "";
-    const char *path = m->text + e->path, *name = strrchr(path, '/');
-    const char *dot = NULL;
+    const char *path = m->text + e->path, *dot = NULL;
     int n = 0;
 
     if (whole)
         path += strncmp(path, m->path, m->folder) == 0 ? m->folder : 0;
-    else if (name != NULL)
-        path = name + 1;
+    else
+        path += bm_path_folder_length(path);
     dot = strrchr(path, '.');
     if (dot == NULL || dot == path || strchr(dot, '/') != NULL)
         dot = path + strlen(path);
@@ -67,17 +67,17 @@ static bm_status make_id(bm_manifest *m, bm_manifest_entry *e, bool whole)
 static bm_status add_folder(bm_manifest *m, bm_manifest_entry *e)
 {
     char id[BM_LONGEST_TAG + 1];
-    const char *file = m->text + e->file, *slash = strrchr(file, '/');
-    const char *list = strrchr(m->path, '/');
-    size_t skipped = list != NULL ? (size_t)(list - m->path) + 1 : 0;
+    const char *file = m->text + e->file;
+    size_t end = bm_path_folder_length(file);
+    size_t skipped = bm_path_folder_length(m->path);
     int n = 0;
 
     if (strncmp(file, m->path, skipped) != 0)
         skipped = strspn(file, "/.");
-    if (slash == NULL || slash < file + skipped)
+    if (end <= skipped)
         return BM_OK;
-    n = snprintf(id, sizeof id, "%.*s%s", (int)(slash + 1 - file - skipped),
-                 file + skipped, m->text + e->id);
+    n = snprintf(id, sizeof id, "%.*s%s", (int)(end - skipped), file + skipped,
+                 m->text + e->id);
     if (n >= 0 && (size_t)n < sizeof id)
         return keep_id(m, id, &e->id);
     bm_manifest_fault_row(

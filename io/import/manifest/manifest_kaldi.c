@@ -13,6 +13,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/path.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/words.h"
@@ -195,17 +196,12 @@ const char *bm_kaldi_resolve(const char *folder, const char *path,
 {
     bm_place place;
     char inner[PATH_MAX];
-    int length = 0;
 
     if (path[0] == '/' || bm_manifest_is_pipe(path) ||
         access(path, F_OK) == 0 || !bm_place_parse(&place, path) ||
-        access(place.file, F_OK) == 0)
-        return path;
-    length = snprintf(inner, sizeof inner, "%s/%s", folder, place.file);
-    if (length < 0 || length >= PATH_MAX)
-        return path;
-    length = snprintf(out, PATH_MAX, "%s/%s", folder, path);
-    if (length < 0 || length >= PATH_MAX)
+        access(place.file, F_OK) == 0 ||
+        bm_path_join(inner, folder, place.file) != BM_OK ||
+        bm_path_join(out, folder, path) != BM_OK)
         return path;
     return access(inner, F_OK) == 0 || access(out, F_OK) == 0 ? out : path;
 }

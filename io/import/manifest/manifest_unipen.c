@@ -5,6 +5,8 @@
 #define _DEFAULT_SOURCE /* fts */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/file/file.h"
+#include "core/file/path.h"
 #include "core/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
@@ -14,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* m->level is "" until a segment has a label, unless the user set it. */
 typedef struct listing {
@@ -26,8 +27,8 @@ typedef struct listing {
 static bool make_id(const listing *l, const char *path, size_t number,
                     char id[BM_LONGEST_TAG + 1])
 {
-    const char *name = path + l->top, *slash = strrchr(name, '/');
-    const char *dot = strchr(slash != NULL ? slash + 1 : name, '.');
+    const char *name = path + l->top;
+    const char *dot = strchr(name + bm_path_folder_length(name), '.');
     size_t n = dot != NULL && dot > name ? (size_t)(dot - name) : strlen(name);
     int length =
         snprintf(id, BM_LONGEST_TAG + 1, "%.*s-%05zu", (int)n, name, number);
@@ -81,13 +82,6 @@ static bm_status add_file(listing *l, const char *path)
     return status;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 /* Byte order, whatever the locale. */
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
@@ -119,9 +113,9 @@ static bm_status add_folder(listing *l, char *path)
 
 bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
 {
-    const char *slash = strrchr(m->path, '/');
+    size_t top = bm_path_folder_length(m->path), n = strlen(m->path);
     listing l = {.m = m};
-    bool folder = is_folder(m->path);
+    bool folder = bm_is_folder(m->path);
 
     if (strcmp(m->path, "-") == 0)
         return BM_FAIL(BM_ERR_ARG,
@@ -130,10 +124,7 @@ bm_status bm_manifest_unipen(bm_manifest *m, const char *type)
     m->folder = 0; /* paths are complete */
     m->file = m->path;
     snprintf(m->level, sizeof m->level, "%s", type);
-    if (folder)
-        l.top = strlen(m->path) + (slash == NULL || slash[1] != '\0');
-    else if (slash != NULL)
-        l.top = (size_t)(slash - m->path) + 1;
+    l.top = !folder ? top : n + (top < n);
     BM_TRY(folder ? add_folder(&l, m->path) : add_file(&l, m->path));
     if (m->n == 0 && m->faults.n == 0)
         return BM_FAIL(BM_ERR_FORMAT,

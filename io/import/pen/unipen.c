@@ -1,5 +1,7 @@
 #include "io/import/pen/unipen.h"
 
+#include "core/file/path.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "io/import/manifest/lines.h"
 
@@ -43,36 +45,12 @@ static bm_status refuse(const reading *r, const char *what)
     return BM_FAIL(BM_ERR_FORMAT, "%s:%zu: %s", r->path, r->line, what);
 }
 
-/* The list with room for one more element of `size` bytes; NULL: no memory, and
- * the list is as it was. */
-static void *grow(void *list, size_t n, size_t *room, size_t size)
-{
-    size_t more = 2 * *room + 64;
-    void *grown = list;
-
-    if (n == *room) {
-        grown = realloc(list, more * size);
-        if (grown != NULL)
-            *room = more;
-    }
-    return grown;
-}
-
-static bm_status no_memory(void)
-{
-    return BM_FAIL(BM_ERR_MEMORY, "no memory for the path of a pen");
-}
-
 /* ---- points -------------------------------------------------------------- */
 
 static bm_status add_component(bm_unipen *u, bool down)
 {
-    bm_pen_component *grown = grow(u->components, u->n_components,
-                                   &u->room_components, sizeof *grown);
-
-    if (grown == NULL)
-        return no_memory();
-    u->components = grown;
+    BM_TRY(bm_grow(&u->components, u->n_components, &u->room_components,
+                   sizeof *u->components));
     u->components[u->n_components++] =
         (bm_pen_component){.first = u->n_points, .down = down};
     return BM_OK;
@@ -83,16 +61,13 @@ static bm_status add_point(reading *r)
 {
     bm_unipen *u = r->u;
     bm_pen_component *c = &u->components[u->n_components - 1];
-    bm_pen_point *grown = NULL;
     int t = u->columns[2];
 
     r->have = 0;
     if (u->n_points == MOST_POINTS)
         return refuse(r, "more points than a file may have");
-    grown = grow(u->points, u->n_points, &u->room_points, sizeof *grown);
-    if (grown == NULL)
-        return no_memory();
-    u->points = grown;
+    BM_TRY(
+        bm_grow(&u->points, u->n_points, &u->room_points, sizeof *u->points));
     u->points[u->n_points++] =
         (bm_pen_point){.x = r->numbers[u->columns[0]],
                        .y = r->numbers[u->columns[1]],
@@ -197,11 +172,8 @@ static bm_status read_segment(reading *r, const char *at)
 
     if (u->n_segments == MOST_SEGMENTS)
         return refuse(r, "more segments than a file may have");
-    s = grow(u->segments, u->n_segments, &u->room_segments, sizeof *s);
-    if (s == NULL)
-        return no_memory();
-    u->segments = s;
-    s += u->n_segments++;
+    BM_TRY(bm_grow(&u->segments, u->n_segments, &u->room_segments, sizeof *s));
+    s = &u->segments[u->n_segments++];
     *s = (bm_pen_segment){.line = r->line};
     BM_TRY(next_word(&at, &s->type));
     BM_TRY(next_word(&at, &s->delineation));
@@ -219,12 +191,11 @@ static bm_status read_segment(reading *r, const char *at)
 /* out <- where an included file is; false: nowhere. */
 static bool find_include(const char *top, const char *name, char out[PATH_MAX])
 {
-    const char *slash = strrchr(top, '/');
     char folder[PATH_MAX];
     size_t n = 0;
 
-    snprintf(folder, sizeof folder, "%.*s",
-             slash != NULL ? (int)(slash - top) : 1, slash != NULL ? top : ".");
+    if (bm_path_folder(folder, top) != BM_OK)
+        return false;
     for (int level = 0; level <= HIGHEST; level++) {
         static const char *const within[] = {"", "include/"};
 
@@ -370,17 +341,13 @@ static bm_status add_part(const bm_unipen *u, size_t k, size_t first,
                           size_t last, bm_pen_path *out)
 {
     const bm_pen_component *c = &u->components[k];
-    bm_pen_part *grown = NULL;
 
     if (c->n == 0 || first >= c->n)
         return BM_OK;
     last = last < c->n ? last : c->n - 1;
     if (last < first)
         return BM_OK;
-    grown = grow(out->parts, out->n, &out->room, sizeof *grown);
-    if (grown == NULL)
-        return no_memory();
-    out->parts = grown;
+    BM_TRY(bm_grow(&out->parts, out->n, &out->room, sizeof *out->parts));
     out->parts[out->n++] = (bm_pen_part){
         .first = c->first + first, .n = last - first + 1, .down = c->down};
     return BM_OK;

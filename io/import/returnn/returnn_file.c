@@ -3,6 +3,7 @@
 #include "core/child.h"
 #include "core/file/file_kind.h"
 #include "core/finite.h"
+#include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/import/returnn/returnn_keys.h"
@@ -469,20 +470,6 @@ bm_status bm_returnn_frames(bm_returnn_file *f, size_t sequence, bm_frames *x,
     return BM_OK;
 }
 
-static bm_status make_room(bm_returnn_file *f, size_t n)
-{
-    int32_t *grown = NULL;
-
-    if (n < f->room)
-        return BM_OK;
-    grown = realloc(f->row, 2 * (n + 1) * sizeof *grown);
-    if (grown == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu labels", n);
-    f->row = grown;
-    f->room = 2 * (n + 1);
-    return BM_OK;
-}
-
 bm_status bm_returnn_labels(bm_returnn_file *f, size_t sequence,
                             const int32_t **labels, size_t *n,
                             bm_problem *problem)
@@ -492,7 +479,7 @@ bm_status bm_returnn_labels(bm_returnn_file *f, size_t sequence,
     bm_status status = BM_OK;
 
     *n = f->labels[sequence + 1] - first;
-    BM_TRY(make_room(f, *n));
+    BM_TRY(bm_grow(&f->row, *n, &f->room, sizeof *f->row));
     *labels = f->row;
     bm_h5_enter();
     status =
