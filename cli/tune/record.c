@@ -197,7 +197,7 @@ bm_status bm_record_open(bm_tuning *t)
     BM_TRY(bm_settings_write(t->config, config));
     BM_TRY(read_results(t, record));
     name(t, "record/journal.jsonl", path);
-    BM_TRY(bm_journal_open(&t->journal, path, 0));
+    BM_TRY(bm_journal_open(&t->journal, path));
     if (!begun && t->space.given_apart) {
         t->given_apart = true;
         bm_journal_write(t->journal, "given_apart", (bm_field[]){{0}});
