@@ -166,9 +166,7 @@ static void print_cost(const bm_explained *e, FILE *out)
 {
     const bm_footprint *size = &e->size;
     double weights = (double)bm_model_params(e->model)->n;
-    double share = numbers_of(&e->settings->augment, e->regime.epoch_frames,
-                              e->data->features) /
-                   e->gains.per_epoch / e->ranks;
+    double share = e->numbers / e->gains.per_epoch / e->ranks;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
@@ -380,6 +378,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY(bm_first_plan(s, data, &plan));
     BM_TRY_DONE(bm_regime_of(s, data, plan, &e.regime));
     e.gains = bm_gains_of(&e.regime);
+    e.numbers = numbers_of(&s->augment, e.regime.epoch_frames, data->features);
     BM_TRY_DONE(sample_blocks(plan, &e.filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &e.origin));

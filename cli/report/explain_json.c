@@ -63,7 +63,7 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add(o, "balance", r->balance);
     add(o, "padding", f->padded > 0 ? 1 - f->frames / f->padded : 0);
     add(o, "memory_bytes", 4. * weights * e->size.memory);
-    add(o, "data_bytes", 3 * block / e->ranks * (double)e->data->features * 4.);
+    add(o, "data_bytes", 3 * e->numbers / e->gains.per_epoch / e->ranks * 4);
     add(o, "checkpoint_bytes", 4. * weights * e->size.checkpoint);
     add(o, "checkpoint_copy_bytes", 4. * weights * e->size.copied);
     if (e->ranks > 1) {

@@ -22,7 +22,8 @@ typedef struct bm_explained {
     bm_regime regime;
     bm_gains gains;
     bm_filling filling;
-    double blocks; /* in all epochs */
+    double blocks;  /* in all epochs */
+    double numbers; /* of an epoch in memory */
     bm_paces paces;
     size_t *fragments; /* [block.fragments + 1]: where they begin; NULL: one */
     bm_sending sending;
