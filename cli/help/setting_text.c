@@ -148,7 +148,7 @@ const char *bm_section_about(const char *section)
                 "workers, not on the number of ranks\n(`-n`)."},
         {"batch", "Mini-batches. Set at most one of the two sizes."},
         {"augment", "Random changes of the sequences that are trained on, see "
-                    "[augmentation.md](augmentation.md)."},
+                    "[augmentation.md](data/augmentation.md)."},
         {"block", "The data that a worker trains on between two exchanges. Set "
                   "at most one of the three sizes;\n[tuning.md](tuning.md) "
                   "says how to choose it."},
@@ -165,10 +165,11 @@ const char *bm_section_about(const char *section)
         {"bmuf", "The filter of `train.strategy = bmuf`, see "
                  "[tuning.md](tuning.md) for formulas and gains."},
         {"features", "The computation of features, see "
-                     "[features.md](features.md)."},
-        {"copies", "Perturbed copies of recordings, see "
-                   "[augmentation.md](augmentation.md#copies-of-recordings)."},
-        {"shard", "The files, see [shards.md](shards.md)."},
+                     "[features.md](data/features.md)."},
+        {"copies",
+         "Perturbed copies of recordings, see "
+         "[augmentation.md](data/augmentation.md#copies-of-recordings)."},
+        {"shard", "The files, see [shards.md](data/shards.md)."},
     };
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
