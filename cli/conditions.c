@@ -84,8 +84,6 @@ static const struct condition {
     {"tune", ""},
     {"ssgd", "train.strategy = ssgd or block.warmup > 0"},
     {"ssgd.bucket", "ssgd.overlap = bucket"},
-    {"asgd.power", "asgd.scaling = power"},
-    {"softsync.power", "softsync.scaling = power"},
 };
 
 static const struct condition *find(const char *name)

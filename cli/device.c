@@ -29,10 +29,10 @@ static void note_cores(const bm_comm *comm, long threads)
 
     if (ranks * threads > cores)
         bm_log(BM_NOTE,
-               "%s with %s on %s of this host; training is slower, its result "
+               "%s of %s share %s of this host: training is slower; the result "
                "is the same",
+               bm_count_noun(ranks * threads, "thread").text,
                bm_count_noun(ranks, "rank").text,
-               bm_count_noun(threads, "thread").text,
                bm_count_noun(cores, "core").text);
     else if (threads > own)
         bm_log(BM_NOTE,

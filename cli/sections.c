@@ -151,7 +151,7 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
     bm_sgd_settings sgd = {0};
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (server_policy->push == BM_GRADIENT && server_policy->power != 0 &&
+    if (server_policy->push == BM_GRADIENT && server_policy->scaled &&
         bm_sgd_has_squares(&sgd))
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling scales gradients, which has no effect with "

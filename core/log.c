@@ -167,18 +167,13 @@ static bool ends_within_a_line(int fd)
     return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
-bm_status bm_journal_open(bm_journal **out, const char *path, int rank)
+bm_status bm_journal_open(bm_journal **out, const char *path)
 {
-    bm_journal *j = NULL;
     size_t room = strlen(path) + 1;
+    bm_journal *j = malloc(sizeof *j + room);
     struct stat info;
     bm_status status = BM_OK;
 
-    if (rank != 0) {
-        *out = NULL;
-        return BM_OK;
-    }
-    j = malloc(sizeof *j + room);
     if (j == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a journal");
     j->path = memcpy(j + 1, path, room);

@@ -20,28 +20,17 @@ typedef struct settings {
     const char *update;           /* asgd */
     long n;                       /* softsync */
     const char *scaling;
-    double power;
 } settings;
 
-#define SCALING_OPTIONS                                                        \
-    {"scaling",                                                                \
-     BM_CHOICE,                                                                \
-     offsetof(settings, scaling),                                              \
-     "none",                                                                   \
-     0,                                                                        \
-     0,                                                                        \
-     "none inverse power",                                                     \
-     "factor of a push of staleness tau: 1, 1 / tau, or tau^-power"},          \
+#define SCALING                                                                \
     {                                                                          \
-        "power", BM_FLOAT, offsetof(settings, power), "0.5", 0, 10, NULL,      \
-            "exponent for scaling = power"                                     \
+        "scaling", BM_CHOICE, offsetof(settings, scaling), "none", 0, 0,       \
+            "none inverse", "factor of a push of staleness tau: 1, or 1 / tau" \
     }
 
-static double power_of(const settings *set)
+static bool is_scaled(const settings *set)
 {
-    if (strcmp(set->scaling, "none") == 0)
-        return 0;
-    return strcmp(set->scaling, "inverse") == 0 ? 1 : set->power;
+    return strcmp(set->scaling, "inverse") == 0;
 }
 
 /* ---- asgd ---------------------------------------------------------------- */
@@ -57,7 +46,7 @@ static const bm_option asgd_options[] = {
      "server local",
      "where [sgd]'s update is made and its state is kept; server: workers push "
      "gradients; local: workers push the changes of their models"},
-    SCALING_OPTIONS,
+    SCALING,
     {0},
 };
 
@@ -72,7 +61,7 @@ static void resolve_asgd(const void *of, const bm_moment *at, bm_traits *traits)
                            .group = 1,
                            .push_every = set->push_every,
                            .fetch_every = set->fetch_every,
-                           .power = power_of(set)};
+                           .scaled = is_scaled(set)};
 }
 
 static void check_asgd(const bm_config *config, bm_faults *faults)
@@ -102,7 +91,7 @@ static const bm_option softsync_options[] = {
     {"n", BM_INT, offsetof(settings, n), "1", 1, 32768, NULL,
      "updates while each of the N workers pushes once; each update merges "
      "floor(N / n) gradients"},
-    SCALING_OPTIONS,
+    SCALING,
     {0},
 };
 
@@ -116,7 +105,7 @@ static void resolve_softsync(const void *of, const bm_moment *at,
         .group = set->n < at->workers ? at->workers / (int)set->n : 1,
         .push_every = 1,
         .fetch_every = 1,
-        .power = power_of(set)};
+        .scaled = is_scaled(set)};
 }
 
 static void check_softsync(const bm_config *config, bm_faults *faults)

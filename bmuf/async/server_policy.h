@@ -16,14 +16,15 @@
  *
  *     g = sum n_l a(tau_l) g_l / sum n_l
  *     a(tau) = 1              scaling = none
- *              tau^-1         inverse (Zhang et al. 2016), 1 for tau = 0
- *              tau^-power     power, 1 for tau = 0
+ *              1 / tau        inverse (Zhang et al. 2016), 1 for tau = 0
  *
  * A worker fetches W every `fetch_every` steps and where a block begins.
  * With BM_ELASTIC a worker keeps its own model for the whole run.
  */
 #ifndef BM_BMUF_ASYNC_SERVER_POLICY_H
 #define BM_BMUF_ASYNC_SERVER_POLICY_H
+
+#include <stdbool.h>
 
 typedef enum bm_push { BM_GRADIENT, BM_CHANGE, BM_ELASTIC } bm_push;
 
@@ -33,7 +34,7 @@ typedef struct bm_server_policy {
     long push_every;  /* steps */
     long fetch_every; /* steps, a multiple of push_every */
     double alpha;     /* BM_ELASTIC */
-    double power;     /* of 1 / tau; 0: a(tau) = 1 */
+    bool scaled;      /* a(tau) = 1 / tau */
 } bm_server_policy;
 
 /* a(tau) */

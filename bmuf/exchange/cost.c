@@ -5,15 +5,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-static double log2_up(int n)
-{
-    double k = 0;
-
-    for (int m = 1; m < n; m *= 2)
-        k++;
-    return k;
-}
-
 double bm_cost_ring(double bytes, int n, const bm_link *l)
 {
     double part = n > 1 ? (n - 1.0) / n * bytes : 0;
@@ -21,17 +12,6 @@ double bm_cost_ring(double bytes, int n, const bm_link *l)
     return n < 2 ? 0
                  : 2 * (n - 1) * l->latency + 2 * part / l->bandwidth +
                        part * l->adding;
-}
-
-double bm_cost_doubling(double bytes, int n, const bm_link *l)
-{
-    return log2_up(n) * (l->latency + bytes / l->bandwidth + bytes * l->adding);
-}
-
-double bm_cost_tree(double bytes, int n, const bm_link *l)
-{
-    return log2_up(n) *
-           (2 * (l->latency + bytes / l->bandwidth) + bytes * l->adding);
 }
 
 double bm_cost_grid(double bytes, size_t dimensions, const int *size,

@@ -19,12 +19,6 @@ typedef struct bm_link {
 /* Reduce-scatter and gather round a ring: 2 (N - 1) messages. */
 double bm_cost_ring(double bytes, int n, const bm_link *l);
 
-/* Recursive doubling: log2 N messages of all bytes. */
-double bm_cost_doubling(double bytes, int n, const bm_link *l);
-
-/* Reduce to one rank and broadcast, by binomial trees. */
-double bm_cost_tree(double bytes, int n, const bm_link *l);
-
 /* Rings along the dimensions of a grid (IBM's multi-ring): scatter along each
  * dimension in turn, then gather in reverse. link[k] is that of dimension k. */
 double bm_cost_grid(double bytes, size_t dimensions, const int *size,

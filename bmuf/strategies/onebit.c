@@ -8,26 +8,12 @@
  */
 #include "bmuf/strategy.h"
 
-#include <stddef.h>
-#include <string.h>
-
-typedef struct settings {
-    const char *bits;
-} settings;
-
-static const bm_option options[] = {
-    {"bits", BM_CHOICE, offsetof(settings, bits), "1", 0, 0, "1 32",
-     "bits of a weight's gradient that are sent; 32: all, which is ssgd"},
-    {0},
-};
-
-static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve(const void *settings, const bm_moment *at,
+                    bm_traits *traits)
 {
-    const settings *set = of;
-
+    (void)settings;
     (void)at;
-    traits->code =
-        bm_code_find(strcmp(set->bits, "1") == 0 ? "onebit" : "fp32", 0);
+    traits->code = bm_code_find("onebit", 0);
 }
 
 const bm_strategy_ops bm_strategy_onebit = {
@@ -35,5 +21,5 @@ const bm_strategy_ops bm_strategy_onebit = {
     .help = "1-bit SGD (Seide et al. 2014): gradients of one bit a weight at "
             "every step",
     .per = BM_STEP,
-    .settings = {options, sizeof(settings), .resolve = resolve},
+    .settings = {.resolve = resolve},
 };

@@ -89,7 +89,7 @@ static bm_status report(bm_infeasible_check *m, bm_reader *reader,
     if (b->extent.frames[i] == 0 && !refuse)
         return BM_OK; /* the reader has named it: its features are not finite */
     if (m->found == LOGGED && !refuse)
-        bm_log(BM_WARNING, ".. and more are %s, without their names here",
+        bm_log(BM_WARNING, "more sequences are %s; their names are not listed",
                fate(m->model));
     if (m->found++ >= LOGGED && !refuse)
         return BM_OK;

@@ -4,6 +4,7 @@
 #include "core/grow.h"
 #include "core/words.h"
 #include "io/import/files/feature_files.h"
+#include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"
 
 #include <dirent.h>
@@ -64,7 +65,7 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     case BM_IMAGES:
         is = bm_file_kind(path);
         return (is != NULL && bm_ends_with(is, "image")) ||
-               ends_with_one_of(path, "png jpg jpeg tif tiff pbm pgm ppm pnm");
+               bm_is_image_name(path);
     case BM_FEATURE_FILES:
         return bm_feature_file_is(path);
     case BM_PACKED_ONLY:

@@ -127,7 +127,7 @@ static void write_event(const bm_restarts *r, const bm_outcome *o,
     bool known = o->rank >= 0;
 
     snprintf(path, sizeof path, "%s/journal.jsonl", r->run);
-    if (bm_journal_open(&j, path, 0) != BM_OK) {
+    if (bm_journal_open(&j, path) != BM_OK) {
         bm_log(BM_WARNING, "cannot record the restart in journal.jsonl: %s",
                bm_last_message());
         return;

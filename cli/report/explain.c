@@ -34,9 +34,11 @@ static void print_local(const bm_sgd_settings *s, FILE *out)
             fates[bm_sgd_local_state(s)]);
 }
 
-static void print_filter(const bm_regime *s, bool nesterov, long turns,
-                         const bm_gains *g, FILE *out)
+static void print_filter(const bm_explained *e, FILE *out)
 {
+    const bm_gains *g = &e->gains;
+    double turns = (double)e->settings->block.fragments;
+
     fprintf(
         out,
         "block gain        %.6g          (zeta: weight of a block update "
@@ -44,11 +46,12 @@ static void print_filter(const bm_regime *s, bool nesterov, long turns,
         "steady gain       %.6g          (zeta / (1 - eta): its weight over "
         "all blocks)\n"
         "block momentum    %.6g          (eta, %s)\n",
-        g->block, g->steady, s->momentum, nesterov ? "Nesterov" : "classical");
+        g->block, g->steady, e->regime.momentum,
+        e->settings->filter.nesterov ? "Nesterov" : "classical");
     if (g->blocks > 0)
         fprintf(out,
                 "time constant     %.4g blocks = %.4g frames of all workers\n",
-                (double)turns * g->blocks, (double)turns * g->frames);
+                turns * g->blocks, turns * g->frames);
 }
 
 /* The mini-batches of up to SAMPLED_BLOCKS blocks, spread over the epoch. */
@@ -83,10 +86,12 @@ static void print_series(const bm_config *config, FILE *out)
  * one (experiments/scaleup). */
 enum { MANY_WORKERS = 16, FEW_BATCHES = 20000 };
 
-static void print_blocks(const bm_regime *s, int workers, const bm_gains *g,
-                         const bm_filling *f, double all, FILE *out)
+static void print_blocks(const bm_explained *e, FILE *out)
 {
-    double share = s->epoch_frames / g->per_epoch / s->workers;
+    const bm_regime *s = &e->regime;
+    const bm_filling *f = &e->filling;
+    int workers = (int)e->settings->job.workers;
+    double share = s->epoch_frames / e->gains.per_epoch / s->workers;
     double batches = f->frames > 0 ? f->batches / f->frames : 0; /* a frame */
     double each = s->epoch_frames * s->passes * batches;
 
@@ -95,8 +100,8 @@ static void print_blocks(const bm_regime *s, int workers, const bm_gains *g,
             "mini-batches per worker\n"
             "blocks            %.0f per epoch, %.0f in %s\n"
             "mini-batches      about %.0f of each worker in all epochs\n",
-            share * s->workers, share, share * batches, g->per_epoch, all,
-            bm_count_noun(s->epochs, "epoch").text, each);
+            share * s->workers, share, share * batches, e->gains.per_epoch,
+            e->blocks, bm_count_noun(s->epochs, "epoch").text, each);
     if (workers >= MANY_WORKERS && each < FEW_BATCHES)
         fprintf(out,
                 "                  few for %d workers; start with fewer, such "
@@ -111,29 +116,20 @@ static void print_blocks(const bm_regime *s, int workers, const bm_gains *g,
             f->padded > 0 ? 100 * (1 - f->frames / f->padded) : 0);
 }
 
-/* The fragments of the model and their sizes. */
-static bm_status print_fragments(const bm_params *params, long n, FILE *out)
+static void print_fragments(const size_t *begin, long n, FILE *out)
 {
-    size_t *begin = calloc((size_t)n + 1, sizeof *begin);
-    bm_status status = BM_OK;
-
-    if (begin == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld fragments", n);
-    BM_TRY_DONE(bm_fragments_cut(params, n, begin));
     fprintf(out, "fragments         %ld, each exchanged every %ld blocks:", n,
             n);
     for (long f = 0; f < n; f++)
         fprintf(out, " %zu", begin[f + 1] - begin[f]);
     fprintf(out, " weights\n");
-done:
-    free(begin);
-    return status;
 }
 
 /* Settings of [block] that change how blocks are exchanged. */
-static bm_status print_block_options(const bm_block_settings *s,
-                                     const bm_params *params, FILE *out)
+static void print_block_options(const bm_explained *e, FILE *out)
 {
+    const bm_block_settings *s = &e->settings->block;
+
     if (s->workers.n == 1 && s->workers.value[0] > 0)
         fprintf(out, "taking part       %.0f workers\n", s->workers.value[0]);
     if (s->warmup > 0)
@@ -152,8 +148,8 @@ static bm_status print_block_options(const bm_block_settings *s,
                 "overlap           a block is exchanged during the next one, "
                 "and takes effect at\n"
                 "                  its end\n");
-    return s->fragments > 1 ? print_fragments(params, s->fragments, out)
-                            : BM_OK;
+    if (e->fragments != NULL)
+        print_fragments(e->fragments, s->fragments, out);
 }
 
 /* Numbers of an epoch in memory, at the slowest speed that is drawn. */
@@ -166,11 +162,11 @@ static double numbers_of(const bm_augment_settings *s, double frames,
            (bm_speeds_read(s->speed, &speeds) ? bm_speeds_stretch(&speeds) : 1);
 }
 
-/* read: numbers of an epoch. */
-static void print_cost(const bm_footprint *size, const bm_regime *what,
-                       int ranks, double weights, double read, FILE *out)
+static void print_cost(const bm_explained *e, FILE *out)
 {
-    double share = read / bm_gains_of(what).per_epoch / ranks;
+    const bm_footprint *size = &e->size;
+    double weights = (double)bm_model_params(e->model)->n;
+    double share = e->numbers / e->gains.per_epoch / e->ranks;
 
     fprintf(out,
             "memory            about %.0f MB a rank for weights and states, "
@@ -187,17 +183,18 @@ static void print_cost(const bm_footprint *size, const bm_regime *what,
 }
 
 /* What guards against faults besides checkpoints. */
-static void print_guards(const bm_settings *s, bool blocks, double all,
-                         FILE *out)
+static void print_guards(const bm_explained *e, FILE *out)
 {
+    const bm_settings *s = e->settings;
+
     if (s->train.checkpoint_copies[0] != '\0')
         fprintf(out, "copies            of each checkpoint in %s\n",
                 s->train.checkpoint_copies);
-    if (s->job.audit > 0 && blocks)
+    if (s->job.audit > 0 && e->regime.blocks)
         fprintf(out,
                 "audit             about %.3g of %.0f blocks are computed "
                 "twice, on two ranks\n",
-                s->job.audit * all, all);
+                s->job.audit * e->blocks, e->blocks);
 }
 
 static void print_sending(const bm_sending *x, int ranks, FILE *out)
@@ -260,16 +257,14 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
     return status;
 }
 
-/* How many sequences the model cannot use; fails if it can use none. */
-static bm_status print_infeasible(const bm_model *model, bm_dataset *data,
-                                  destination *to)
+/* How many sequences the model cannot use. */
+static void print_infeasible(const bm_explained *e, destination *to)
 {
     char text[300];
 
-    BM_TRY(bm_infeasible_check_data(model, data, "data.train"));
-    if (bm_infeasible_describe(model, data, "data.train", text, sizeof text))
+    if (bm_infeasible_describe(e->model, e->data, "data.train", text,
+                               sizeof text))
         print_advice(to, text);
-    return BM_OK;
 }
 
 static void print_start(void *out, const char *text)
@@ -311,73 +306,91 @@ static void print_paces(const bm_paces *p, size_t weights, FILE *out)
                 p->rates_text);
 }
 
+static bm_status cut_fragments(const bm_params *params, long n, size_t **out)
+{
+    if (n < 2)
+        return BM_OK;
+    *out = calloc((size_t)n + 1, sizeof **out);
+    if (*out == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %ld fragments", n);
+    return bm_fragments_cut(params, n, *out);
+}
+
+/* What depends on the network. */
+static bm_status measure(bm_explained *e, bm_dataset *data)
+{
+    const bm_settings *s = e->settings;
+    bm_params *params = bm_model_params(e->model);
+
+    BM_TRY(bm_paces_read(&e->paces, params, s->train.freeze, s->train.rates));
+    BM_TRY(bm_infeasible_check_data(e->model, data, "data.train"));
+    BM_TRY(bm_count_blocks(s, data, e->regime.epochs, &e->blocks));
+    BM_TRY(cut_fragments(params, s->block.fragments, &e->fragments));
+    BM_TRY(bm_sending_of(s, e->ranks, params, &e->sending));
+    return bm_trainer_footprint(e->config, e->ranks, &e->size);
+}
+
+static void print(const bm_explained *e, destination *to)
+{
+    FILE *out = to->out;
+    const bm_settings *s = e->settings;
+
+    fprintf(out, "data              %s, %s of %s, %s\n",
+            bm_count_noun((long long)e->data->n, "sequence").text,
+            bm_count_noun((long long)e->regime.epoch_frames, "frame").text,
+            bm_count_noun((long long)e->data->features, "feature").text,
+            bm_count_noun((long long)e->data->classes, "class").text);
+    print_augment(&s->augment, e->data, to);
+    bm_model_print(e->model, out);
+    bm_origin_describe(&e->origin, print_start, out);
+    print_paces(&e->paces, bm_model_params(e->model)->n_learned, out);
+    print_infeasible(e, to);
+    fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
+            bm_count_noun(s->job.workers, "worker").text,
+            bm_count_noun(e->ranks, "rank").text);
+    if (e->regime.filtered && e->regime.renamed)
+        fprintf(out, "                  %s\n",
+                bm_strategy_find(s->train.strategy)->help);
+    if (e->regime.blocks)
+        print_local(&s->sgd, out);
+    if (e->regime.filtered)
+        print_filter(e, out);
+    print_series(e->config, out);
+    print_blocks(e, out);
+    print_block_options(e, out);
+    print_cost(e, out);
+    print_guards(e, out);
+    print_sending(&e->sending, e->ranks, out);
+    bm_conditions_check(e->config, print_advice, to);
+    bm_advise(&e->regime, print_advice, to);
+}
+
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
                               bm_dataset *data, int ranks, destination *to)
 {
-    FILE *out = to->out;
-    bm_origin origin = {0};
-    bm_paces paces = {0};
-    double all = 0; /* blocks */
+    bm_explained e = {
+        .config = config, .settings = s, .data = data, .ranks = ranks};
     bm_plan *plan = NULL;
-    bm_regime what = {0};
-    bm_filling filling = {0};
-    bm_gains gains = {0};
     bm_backend *be = NULL;
     bm_recogniser net = {0};
-    bm_sending sending = {0};
-    bm_footprint size = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
-    BM_TRY_DONE(bm_regime_of(s, data, plan, &what));
-    gains = bm_gains_of(&what);
-    BM_TRY_DONE(sample_blocks(plan, &filling));
+    BM_TRY_DONE(bm_regime_of(s, data, plan, &e.regime));
+    e.gains = bm_gains_of(&e.regime);
+    e.numbers = numbers_of(&s->augment, e.regime.epoch_frames, data->features);
+    BM_TRY_DONE(sample_blocks(plan, &e.filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
-    BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &origin));
+    BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &e.origin));
+    e.model = net.model;
     BM_TRY_DONE(check_sound(&s->augment, data));
-    fprintf(out, "data              %s, %s of %s, %s\n",
-            bm_count_noun((long long)data->n, "sequence").text,
-            bm_count_noun((long long)what.epoch_frames, "frame").text,
-            bm_count_noun((long long)data->features, "feature").text,
-            bm_count_noun((long long)data->classes, "class").text);
-    print_augment(&s->augment, data, to);
-    bm_model_print(net.model, out);
-    bm_origin_describe(&origin, print_start, out);
-    BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
-                              s->train.freeze, s->train.rates));
-    print_paces(&paces, bm_model_params(net.model)->n_learned, out);
-    BM_TRY_DONE(print_infeasible(net.model, data, to));
-    fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
-            bm_count_noun(s->job.workers, "worker").text,
-            bm_count_noun(ranks, "rank").text);
-    if (what.filtered && what.renamed)
-        fprintf(out, "                  %s\n",
-                bm_strategy_find(s->train.strategy)->help);
-    if (what.blocks)
-        print_local(&s->sgd, out);
-    if (what.filtered)
-        print_filter(&what, s->filter.nesterov, s->block.fragments, &gains,
-                     out);
-    print_series(config, out);
-    BM_TRY_DONE(bm_count_blocks(s, data, what.epochs, &all));
-    print_blocks(&what, (int)s->job.workers, &gains, &filling, all, out);
-    BM_TRY_DONE(
-        print_block_options(&s->block, bm_model_params(net.model), out));
-    BM_TRY_DONE(bm_sending_of(s, ranks, bm_model_params(net.model), &sending));
-    BM_TRY_DONE(bm_trainer_footprint(config, ranks, &size));
-    print_cost(&size, &what, ranks, (double)bm_model_params(net.model)->n,
-               numbers_of(&s->augment, what.epoch_frames, data->features), out);
-    print_guards(s, what.blocks, all, out);
-    print_sending(&sending, ranks, out);
-    bm_conditions_check(config, print_advice, to);
-    bm_advise(&what, print_advice, to);
+    BM_TRY_DONE(measure(&e, data));
+    print(&e, to);
     if (to->json != NULL)
-        bm_explain_json(to->json,
-                        &(bm_explained){s, data, &what, &filling, &sending,
-                                        &size, bm_model_params(net.model)->n,
-                                        ranks, &paces, &origin});
+        bm_explain_json(to->json, &e);
 done:
-    bm_paces_free(&paces);
+    free(e.fragments);
+    bm_paces_free(&e.paces);
     bm_recogniser_close(&net);
     bm_backend_close(be);
     bm_plan_free(plan);

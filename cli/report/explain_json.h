@@ -12,18 +12,23 @@
 
 #include <jansson.h>
 
-/* What explain has found; all borrowed. */
+/* What explain has found. What it points at is borrowed, but for fragments. */
 typedef struct bm_explained {
+    const bm_config *config;
     const bm_settings *settings;
     const bm_dataset *data;
-    const bm_regime *regime;
-    const bm_filling *filling;
-    const bm_sending *sending;
-    const bm_footprint *size;
-    size_t weights;
+    bm_model *model;
     int ranks;
-    const bm_paces *paces;
-    const bm_origin *origin;
+    bm_regime regime;
+    bm_gains gains;
+    bm_filling filling;
+    double blocks;  /* in all epochs */
+    double numbers; /* of an epoch in memory */
+    bm_paces paces;
+    size_t *fragments; /* [block.fragments + 1]: where they begin; NULL: one */
+    bm_sending sending;
+    bm_footprint size;
+    bm_origin origin;
 } bm_explained;
 
 /* Adds its fields to o. */

@@ -29,9 +29,17 @@ bm_status bm_journal_events(const char *directory,
     return BM_OK;
 }
 
+double bm_event_number_or(const json_t *event, const char *key,
+                          double otherwise)
+{
+    const json_t *value = json_object_get(event, key);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
 double bm_event_number(const json_t *event, const char *key)
 {
-    return json_number_value(json_object_get(event, key));
+    return bm_event_number_or(event, key, 0);
 }
 
 size_t bm_event_count(const json_t *event, const char *key)

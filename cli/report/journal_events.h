@@ -16,8 +16,10 @@ BM_CHECKED bm_status bm_journal_events(
     const char *directory,
     void (*take)(void *self, const char *kind, json_t *event), void *self);
 
-/* A number of an event; 0 if it is missing or null. */
+/* A number of an event; 0, or `otherwise`, if it is missing or null. */
 double bm_event_number(const json_t *event, const char *key);
+double bm_event_number_or(const json_t *event, const char *key,
+                          double otherwise);
 
 /* The same as a count; 0 also if it is negative or above 2^53. */
 size_t bm_event_count(const json_t *event, const char *key);

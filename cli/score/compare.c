@@ -76,7 +76,8 @@ static bm_status check_same(const comparison *c, const bm_scoring *s,
         return BM_OK;
     return BM_FAIL(
         BM_ERR_FORMAT,
-        "%s and %s count other labels on %s: they cannot be compared",
+        "%s and %s have different reference labels on %s, so they cannot be "
+        "compared; compare models of the same loss and vocabulary",
         c->a->nouns[0], run, c->data);
 }
 

@@ -222,8 +222,9 @@ static bm_status build(const bm_text_scorer *s, bool alternatives, builder *b)
         b->at = b->graph.n_nodes++;
     }
     if (b->depth > 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "a group of alternatives, { a / b }, does not end");
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "a group of alternatives, { a / b }, is not closed: } is missing");
     return BM_OK;
 }
 

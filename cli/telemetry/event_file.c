@@ -1,7 +1,7 @@
 #include "cli/telemetry/event_file.h"
 
-#include "cli/telemetry/crc32c.h"
 #include "core/log.h"
+#include "io/shard/crc32c.h"
 
 #include <errno.h>
 #include <event.pb-c.h>
@@ -34,6 +34,15 @@ static void put(unsigned char *to, uint64_t x, int bytes)
         to[i] = (unsigned char)(x >> 8 * i);
 }
 
+/* The checksum is rotated and shifted by a constant, so that that of data which
+ * contain checksums is no special case. */
+static uint32_t masked_crc(const void *data, size_t n)
+{
+    uint32_t crc = bm_crc32c(data, n);
+
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
 /* Writes all, or returns an errno. */
 static int write_all(int fd, const unsigned char *from, size_t n)
 {
@@ -61,8 +70,8 @@ static int append(bm_event_file *f, const Tensorboard__Event *event)
         return error;
     tensorboard__event__pack(event, record + HEAD);
     put(record, n, LENGTH);
-    put(record + LENGTH, bm_crc32c_masked(record, LENGTH), CHECKSUM);
-    put(record + HEAD + n, bm_crc32c_masked(record + HEAD, n), CHECKSUM);
+    put(record + LENGTH, masked_crc(record, LENGTH), CHECKSUM);
+    put(record + HEAD + n, masked_crc(record + HEAD, n), CHECKSUM);
     error = write_all(f->fd, record, HEAD + n + CHECKSUM);
     if (error == 0)
         f->size += (off_t)(HEAD + n + CHECKSUM);

@@ -267,7 +267,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     BM_TRY(bm_file_remove_temporaries(run->directory, "config", ".ini"));
     BM_TRY(bm_file_make_directory(run->checkpoints));
     BM_TRY(open_copies(run));
-    BM_TRY(bm_journal_open(&run->journal, run->journal_path, 0));
+    BM_TRY(bm_journal_open(&run->journal, run->journal_path));
     bm_log_journal(run->journal);
     return BM_OK;
 }

@@ -106,13 +106,6 @@ typedef struct reading {
     bm_status status;
 } reading;
 
-static double number_or(const json_t *event, const char *key, double otherwise)
-{
-    const json_t *value = json_object_get(event, key);
-
-    return json_is_number(value) ? json_number_value(value) : otherwise;
-}
-
 static void copy_text(const json_t *event, const char *key, char *out,
                       size_t room)
 {
@@ -127,12 +120,13 @@ static void take_event(void *self, const char *kind, json_t *event)
     bm_tune_result r = {.job = {bm_event_count(event, "trial"),
                                 (int)bm_event_count(event, "rung"),
                                 (long)bm_event_count(event, "seed")},
-                        .score = number_or(event, "score", INFINITY),
-                        .ler = number_or(event, "ler", NAN),
-                        .loss = number_or(event, "loss", NAN),
-                        .seconds = number_or(event, "seconds", 0),
-                        .cluster_s = number_or(event, "cluster_s", NAN),
-                        .target_s = number_or(event, "target_s", NAN)};
+                        .score = bm_event_number_or(event, "score", INFINITY),
+                        .ler = bm_event_number_or(event, "ler", NAN),
+                        .loss = bm_event_number_or(event, "loss", NAN),
+                        .seconds = bm_event_number_or(event, "seconds", 0),
+                        .cluster_s =
+                            bm_event_number_or(event, "cluster_s", NAN),
+                        .target_s = bm_event_number_or(event, "target_s", NAN)};
 
     if (strcmp(kind, "given_apart") == 0)
         into->t->given_apart = true;
@@ -196,7 +190,7 @@ bm_status bm_record_open(bm_tuning *t)
     BM_TRY(bm_settings_write(t->config, config));
     BM_TRY(read_results(t, record));
     name(t, "record/journal.jsonl", path);
-    BM_TRY(bm_journal_open(&t->journal, path, 0));
+    BM_TRY(bm_journal_open(&t->journal, path));
     if (!begun && t->space.given_apart) {
         t->given_apart = true;
         bm_journal_write(t->journal, "given_apart", (bm_field[]){{0}});

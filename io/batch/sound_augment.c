@@ -123,8 +123,7 @@ static bm_status open_perturb(bm_sound_augmenter *a,
     bm_perturb_settings set = {.sound = bm_augment_sound(s),
                                .reverb = "augment.reverb",
                                .noise = "augment.noise_sound",
-                               .rate = a->set.rate,
-                               .fast = true};
+                               .rate = a->set.rate};
 
     if (!a->room)
         set.sound.reverb = "no";

@@ -244,12 +244,7 @@ const bm_importer_ops bm_importer_audio = {
     .store = "f32",
     .recordings = true,
     .open = audio_open,
-    .complete = bm_import_complete,
     .close = audio_close,
-    .text = bm_import_text,
-    .next = bm_import_next,
-    .each = bm_import_each,
-    .skip = bm_import_skip,
-    .size = bm_import_size,
     .meta = bm_import_meta,
+    BM_IMPORT_ROWS,
 };

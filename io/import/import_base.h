@@ -103,4 +103,10 @@ BM_CHECKED bm_status bm_import_skip(bm_importer *i, const char *const *ids,
 size_t bm_import_size(const bm_importer *i);
 void bm_import_meta(const bm_importer *i, bm_shard_meta *meta);
 
+/* The operations that are the same for all importers of manifests. */
+#define BM_IMPORT_ROWS                                                         \
+    .complete = bm_import_complete, .text = bm_import_text,                    \
+    .next = bm_import_next, .each = bm_import_each, .skip = bm_import_skip,    \
+    .size = bm_import_size
+
 #endif

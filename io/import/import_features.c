@@ -103,12 +103,7 @@ const bm_importer_ops bm_importer_features = {
     .settings_size = sizeof(bm_feature_file_settings),
     .store = "f32",
     .open = features_open,
-    .complete = bm_import_complete,
     .close = bm_import_close,
-    .text = bm_import_text,
-    .next = bm_import_next,
-    .each = bm_import_each,
-    .skip = bm_import_skip,
-    .size = bm_import_size,
     .meta = bm_import_meta,
+    BM_IMPORT_ROWS,
 };

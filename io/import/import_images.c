@@ -134,12 +134,7 @@ const bm_importer_ops bm_importer_images = {
     .settings_size = sizeof(bm_image_settings),
     .store = "u8",
     .open = images_open,
-    .complete = bm_import_complete,
     .close = bm_import_close,
-    .text = bm_import_text,
-    .next = bm_import_next,
-    .each = bm_import_each,
-    .skip = bm_import_skip,
-    .size = bm_import_size,
     .meta = images_meta,
+    BM_IMPORT_ROWS,
 };

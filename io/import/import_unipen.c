@@ -220,12 +220,7 @@ const bm_importer_ops bm_importer_unipen = {
     .settings_size = sizeof(pen_settings),
     .store = "f32",
     .open = unipen_open,
-    .complete = bm_import_complete,
     .close = unipen_close,
-    .text = bm_import_text,
-    .next = bm_import_next,
-    .each = bm_import_each,
-    .skip = bm_import_skip,
-    .size = bm_import_size,
     .meta = bm_import_meta,
+    BM_IMPORT_ROWS,
 };

@@ -180,24 +180,27 @@ static bm_status follow(const bm_h5_file *f, const char *name)
     return BM_OK;
 }
 
-bool bm_h5_has(const bm_h5_file *f, const char *group, const char *name)
+/* The group whose attributes are read. */
+static const char attributes[] = "bmuf";
+
+bool bm_h5_has(const bm_h5_file *f, const char *name)
 {
-    return H5Aexists_by_name(f->id, group, name, H5P_DEFAULT) > 0;
+    return H5Aexists_by_name(f->id, attributes, name, H5P_DEFAULT) > 0;
 }
 
 /* Opens an attribute of one element. */
-static bm_status attribute(const bm_h5_file *f, const char *group,
-                           const char *name, hid_t *out, hid_t *type)
+static bm_status attribute(const bm_h5_file *f, const char *name, hid_t *out,
+                           hid_t *type)
 {
     hid_t id = H5I_INVALID_HID, extent = H5I_INVALID_HID;
     htri_t found = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(follow(f, group));
-    found = H5Aexists_by_name(f->id, group, name, H5P_DEFAULT);
+    BM_TRY(follow(f, attributes));
+    found = H5Aexists_by_name(f->id, attributes, name, H5P_DEFAULT);
     if (found <= 0)
         return absent(f, found, "attribute ", name, "is missing; not a shard");
-    id = H5Aopen_by_name(f->id, group, name, H5P_DEFAULT, H5P_DEFAULT);
+    id = H5Aopen_by_name(f->id, attributes, name, H5P_DEFAULT, H5P_DEFAULT);
     extent = H5Aget_space(id);
     if (H5Sget_simple_extent_npoints(extent) != 1)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: attribute %s is not one value",
@@ -212,13 +215,12 @@ done:
     return status;
 }
 
-bm_status bm_h5_number(const bm_h5_file *f, const char *group, const char *name,
-                       int64_t *out)
+bm_status bm_h5_number(const bm_h5_file *f, const char *name, int64_t *out)
 {
     hid_t id = H5I_INVALID_HID, type = H5I_INVALID_HID;
     bm_status status = BM_OK;
 
-    BM_TRY(attribute(f, group, name, &id, &type));
+    BM_TRY(attribute(f, name, &id, &type));
     if (H5Tget_class(type) != H5T_INTEGER)
         status = BM_FAIL(BM_ERR_FORMAT, "%s: attribute %s is not a number",
                          f->path, name);
@@ -230,15 +232,14 @@ bm_status bm_h5_number(const bm_h5_file *f, const char *group, const char *name,
     return status;
 }
 
-bm_status bm_h5_text(const bm_h5_file *f, const char *group, const char *name,
-                     char **out)
+bm_status bm_h5_text(const bm_h5_file *f, const char *name, char **out)
 {
     hid_t id = H5I_INVALID_HID, type = H5I_INVALID_HID;
     char *text = NULL;
     size_t n = 0;
     bm_status status = BM_OK;
 
-    BM_TRY(attribute(f, group, name, &id, &type));
+    BM_TRY(attribute(f, name, &id, &type));
     if (H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0)
         n = H5Tget_size(type);
     if (n == 0 || n > LONGEST_TEXT)

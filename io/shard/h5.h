@@ -46,14 +46,14 @@ typedef struct bm_h5_file {
  * read. */
 BM_CHECKED bm_status bm_h5_open(bm_h5_file *out, const char *path);
 
-/* Does a group have this attribute? For those that older files lack. */
-bool bm_h5_has(const bm_h5_file *f, const char *group, const char *name);
+/* Does the group "bmuf" have this attribute? For those that older files lack. */
+bool bm_h5_has(const bm_h5_file *f, const char *name);
 
-/* Reads an attribute of a group: a number, or a text; free(*out) the text. */
-BM_CHECKED bm_status bm_h5_number(const bm_h5_file *f, const char *group,
-                                  const char *name, int64_t *out);
-BM_CHECKED bm_status bm_h5_text(const bm_h5_file *f, const char *group,
-                                const char *name, char **out);
+/* Reads an attribute of that group: a number, or a text; free(*out) the text. */
+BM_CHECKED bm_status bm_h5_number(const bm_h5_file *f, const char *name,
+                                  int64_t *out);
+BM_CHECKED bm_status bm_h5_text(const bm_h5_file *f, const char *name,
+                                char **out);
 
 typedef struct bm_h5_array {
     const char *name; /* its path in the file, without a leading slash */

@@ -22,7 +22,7 @@ static bm_status either(const bm_shard *s, const char *name, const char *no,
     char *text = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_h5_text(&s->file, "bmuf", name, &text));
+    BM_TRY(bm_h5_text(&s->file, name, &text));
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
         status = BM_FAIL(BM_ERR_FORMAT, "%s: %s is \"%.40s\", not %s or %s",
                          s->path, name, text, no, yes);
@@ -39,12 +39,12 @@ static bm_status read_place(bm_shard *s)
     int64_t before = 0;
 
     p->index = p->count = -1;
-    if (bm_h5_has(&s->file, "bmuf", "shard_index"))
-        BM_TRY(bm_h5_number(&s->file, "bmuf", "shard_index", &p->index));
-    if (bm_h5_has(&s->file, "bmuf", "shard_count")) {
-        BM_TRY(bm_h5_number(&s->file, "bmuf", "shard_count", &p->count));
-        BM_TRY(bm_h5_number(&s->file, "bmuf", "first_sequence", &p->first));
-        BM_TRY(bm_h5_number(&s->file, "bmuf", "before_xxh3", &before));
+    if (bm_h5_has(&s->file, "shard_index"))
+        BM_TRY(bm_h5_number(&s->file, "shard_index", &p->index));
+    if (bm_h5_has(&s->file, "shard_count")) {
+        BM_TRY(bm_h5_number(&s->file, "shard_count", &p->count));
+        BM_TRY(bm_h5_number(&s->file, "first_sequence", &p->first));
+        BM_TRY(bm_h5_number(&s->file, "before_xxh3", &before));
         p->before = (uint64_t)before;
     }
     if (p->index < -1 || p->index > BM_SHARD_MOST || p->count < -1 ||
@@ -60,7 +60,7 @@ static bm_status read_text_form(bm_shard *s)
 {
     bool nfc = false;
 
-    if (!bm_h5_has(&s->file, "bmuf", "text_form"))
+    if (!bm_h5_has(&s->file, "text_form"))
         return BM_OK;
     BM_TRY(either(s, "text_form", "none", "nfc", &nfc));
     s->text_form = nfc ? "nfc" : "none";
@@ -73,25 +73,25 @@ static bm_status read_format(bm_shard *s)
     bool is_shard = false;
 
     BM_TRY(either(s, "format", "bmuf-shard", "bmuf-shard", &is_shard));
-    BM_TRY(bm_h5_number(&s->file, "bmuf", "format_version", &version));
+    BM_TRY(bm_h5_number(&s->file, "format_version", &version));
     if (version != BM_SHARD_VERSION)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: format version %" PRId64 "; this program reads %d",
                        s->path, version, BM_SHARD_VERSION);
     BM_TRY(either(s, "task", "ctc", "frame", &s->per_frame));
-    BM_TRY(bm_h5_number(&s->file, "bmuf", "blank_index", &blank));
+    BM_TRY(bm_h5_number(&s->file, "blank_index", &blank));
     if (blank != 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: blank_index is %" PRId64 ", must be 0", s->path,
                        blank);
-    BM_TRY(bm_h5_number(&s->file, "bmuf", "frame_shift_us", &shift));
+    BM_TRY(bm_h5_number(&s->file, "frame_shift_us", &shift));
     if (shift < 0 || shift > 1000000000)
         return BM_FAIL(BM_ERR_FORMAT, "%s: invalid frame_shift_us %" PRId64,
                        s->path, shift);
     s->frame_shift = (double)shift * 1e-6;
     BM_TRY(read_place(s));
     BM_TRY(read_text_form(s));
-    return bm_h5_text(&s->file, "bmuf", "feat_config", &s->features_text);
+    return bm_h5_text(&s->file, "feat_config", &s->features_text);
 }
 
 /* Checks types and dimensions of the two large arrays. */
@@ -111,7 +111,7 @@ static bm_status read_shape(bm_shard *s)
                        s->path);
     s->t.store = f32 ? BM_STORE_F32 : f16 ? BM_STORE_F16 : BM_STORE_U8;
     s->t.features = s->inputs.dim[1];
-    BM_TRY(bm_h5_number(&s->file, "bmuf", "feat_dim", &features));
+    BM_TRY(bm_h5_number(&s->file, "feat_dim", &features));
     if (s->inputs.rank != 2 || s->t.features == 0 ||
         s->t.features > BM_MOST_FEATURES || s->t.features != (uint64_t)features)
         return BM_FAIL(BM_ERR_FORMAT,
@@ -127,9 +127,9 @@ static bm_status read_shape(bm_shard *s)
 /* Checks the type and the rate of the samples, if there are some. */
 static bm_status read_sample_rate(bm_shard *s)
 {
-    if (!bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
+    if (!bm_h5_has(&s->file, BM_SAMPLE_RATE))
         return BM_OK;
-    BM_TRY(bm_h5_number(&s->file, "bmuf", BM_SAMPLE_RATE, &s->samples.rate));
+    BM_TRY(bm_h5_number(&s->file, BM_SAMPLE_RATE, &s->samples.rate));
     if (s->samples.rate < 1 || s->samples.rate > BM_MOST_HZ)
         return BM_FAIL(BM_ERR_FORMAT, "%s: invalid " BM_SAMPLE_RATE " %" PRId64,
                        s->path, s->samples.rate);
@@ -146,9 +146,9 @@ static bm_status read_moments(bm_shard *s)
 {
     bm_sample_tables *t = &s->samples;
 
-    if (t->rate == 0 || !bm_h5_has(&s->file, "bmuf", BM_SAMPLE_MOMENTS))
+    if (t->rate == 0 || !bm_h5_has(&s->file, BM_SAMPLE_MOMENTS))
         return BM_OK;
-    BM_TRY(bm_h5_number(&s->file, "bmuf", BM_SAMPLE_MOMENTS, &t->moments));
+    BM_TRY(bm_h5_number(&s->file, BM_SAMPLE_MOMENTS, &t->moments));
     if (t->moments < 1 || t->moments > MOST_MOMENTS)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: invalid " BM_SAMPLE_MOMENTS " %" PRId64, s->path,
@@ -206,7 +206,7 @@ static bm_status read_tables(bm_shard *s)
     BM_TRY(bm_h5_table(&s->file, "bmuf/block_crc32c", H5T_STD_U32LE, 2, &units,
                        &p));
     t->crc = p;
-    if (bm_h5_has(&s->file, "bmuf", "references")) {
+    if (bm_h5_has(&s->file, "references")) {
         BM_TRY(
             bm_h5_table(&s->file, "bmuf/reference", H5T_STD_U8LE, 0, &n, &p));
         s->reference = p;
@@ -235,7 +235,7 @@ static bm_status check_tables(bm_shard *s, char *found)
     bm_status status = BM_OK;
 
     BM_TRY(bm_shard_digest(&s->t, found));
-    BM_TRY(bm_h5_text(&s->file, "bmuf", "tables_xxh3", &stored));
+    BM_TRY(bm_h5_text(&s->file, "tables_xxh3", &stored));
     if (strcmp(found, stored) != 0)
         status = BM_FAIL(BM_ERR_FORMAT,
                          "%s: the tables of lengths, units and checksums are "
@@ -256,7 +256,7 @@ static bm_status check_samples(bm_shard *s, char *found)
     if (t->rate == 0)
         return BM_OK;
     BM_TRY(bm_sample_digest(t, s->t.n, found));
-    BM_TRY(bm_h5_text(&s->file, "bmuf", BM_SAMPLE_DIGEST, &stored));
+    BM_TRY(bm_h5_text(&s->file, BM_SAMPLE_DIGEST, &stored));
     same = strcmp(found, stored) == 0;
     free(stored);
     if (!same)
@@ -358,7 +358,7 @@ static bm_status read_vocab(bm_shard *s, char *digest)
     bm_status status = BM_OK;
 
     BM_TRY_DONE(either(s, "symbols", "characters", "words", &words));
-    BM_TRY_DONE(bm_h5_number(&s->file, "bmuf", "num_classes", &classes));
+    BM_TRY_DONE(bm_h5_number(&s->file, "num_classes", &classes));
     BM_TRY_DONE(
         bm_h5_strings(&s->file, "targets/labels/classes", &n, &width, &rows));
     if (classes < 1 || (uint64_t)classes != n)
@@ -366,7 +366,7 @@ static bm_status read_vocab(bm_shard *s, char *digest)
                      "%s: %" PRIu64 " labels; num_classes is %" PRId64, s->path,
                      n, classes);
     BM_TRY_DONE(join(rows, n, width, &text, &size));
-    BM_TRY_DONE(bm_h5_text(&s->file, "bmuf", "label_xxh3", &stored));
+    BM_TRY_DONE(bm_h5_text(&s->file, "label_xxh3", &stored));
     bm_digest(text, size, digest);
     if (strcmp(digest, stored) != 0)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: the vocabulary is damaged", s->path);
@@ -424,7 +424,7 @@ static bm_status read_all(bm_shard *s)
     BM_TRY(check_samples(s, d.samples));
     BM_TRY(check_scale(s));
     BM_TRY(read_vocab(s, d.labels));
-    BM_TRY(bm_h5_text(&s->file, "bmuf", "tags_xxh3", &s->tags_digest));
+    BM_TRY(bm_h5_text(&s->file, "tags_xxh3", &s->tags_digest));
     return hash_all(s, &d);
 }
 

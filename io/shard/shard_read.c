@@ -14,9 +14,9 @@ static bm_status open_arrays(bm_shard *s)
 {
     BM_TRY(bm_h5_array_open(&s->file, "inputs", &s->inputs));
     BM_TRY(bm_h5_array_open(&s->file, "targets/data/classes", &s->targets));
-    if (bm_h5_has(&s->file, "bmuf", BM_SAMPLE_RATE))
+    if (bm_h5_has(&s->file, BM_SAMPLE_RATE))
         BM_TRY(bm_h5_array_open(&s->file, "bmuf/samples", &s->waveforms));
-    if (bm_h5_has(&s->file, "bmuf", BM_SAMPLE_MOMENTS))
+    if (bm_h5_has(&s->file, BM_SAMPLE_MOMENTS))
         BM_TRY(bm_h5_array_open(&s->file, "bmuf/sample_moments", &s->moments));
     return BM_OK;
 }

@@ -18,7 +18,6 @@ typedef enum kind { WHITE, PINK, BABBLE, FROM_FOLDER } kind;
 
 struct bm_perturb {
     long rate;
-    bool fast;
     bool has_room, made_room;
     bm_sound_range t60, direct, snr;
     bm_sound_folder rooms, noises;
@@ -93,7 +92,6 @@ bm_status bm_perturb_open(bm_perturb **out, const bm_perturb_settings *s)
     if (p == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for rooms and noise");
     p->rate = s->rate;
-    p->fast = s->fast;
     if (!bm_sound_range_read(sound->t60, &p->t60) ||
         !bm_sound_range_read(sound->direct, &p->direct) ||
         !bm_sound_range_read(sound->snr, &p->snr))
@@ -150,11 +148,6 @@ static double within(bm_rng *rng, bm_sound_range r)
     return r.least + (r.most - r.least) * bm_rng_uniform(rng);
 }
 
-static double gauss(const bm_perturb *p, bm_rng *rng)
-{
-    return p->fast ? bm_draw_gauss(bm_rng_bits(rng)) : bm_rng_normal(rng);
-}
-
 static double power(const float *x, size_t n)
 {
     double sum = 0;
@@ -198,7 +191,7 @@ static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
     t->noise[0] = 1;
     for (size_t i = 1; i < *taps; i++) {
         level *= fall;
-        t->noise[i] = (float)(level * gauss(p, rng));
+        t->noise[i] = (float)(level * bm_draw_gauss(bm_rng_bits(rng)));
         energy += (double)t->noise[i] * t->noise[i];
     }
     scale(t->noise + 1, *taps - 1, sqrt(pow(10, -direct / 10) / energy));
@@ -255,13 +248,12 @@ static bm_status add_room(bm_perturber *t, bm_rng rng, bm_sound *s,
 
 /* ---- noise --------------------------------------------------------------- */
 
-static void make_noise(const bm_perturb *p, float *x, size_t n, bool pink,
-                       bm_rng *rng)
+static void make_noise(float *x, size_t n, bool pink, bm_rng *rng)
 {
     double state[3] = {0};
 
     for (size_t i = 0; i < n; i++) {
-        double white = gauss(p, rng);
+        double white = bm_draw_gauss(bm_rng_bits(rng));
 
         x[i] = (float)(pink ? bm_pink_noise(state, white) : white);
     }
@@ -341,7 +333,7 @@ static bm_status add_noise(bm_perturber *t, const bm_perturb_draw *draw,
     else if (what == FROM_FOLDER)
         BM_TRY(read_noise_file(t, s->n, &rng, problem));
     else
-        make_noise(t->p, t->noise, s->n, what == PINK, &rng);
+        make_noise(t->noise, s->n, what == PINK, &rng);
     loud = power(t->noise, s->n);
     if (bm_problem_is(problem) || loud == 0)
         return BM_OK;

@@ -17,8 +17,6 @@ typedef struct bm_perturb_settings {
     bm_sound_settings sound;    /* valid; texts are borrowed while it opens */
     const char *reverb, *noise; /* their names, for messages: "copies.noise" */
     long rate;                  /* of the recordings */
-    bool fast; /* Gaussian numbers are sums of uniform ones (draw.h), which take
-                  a twentieth of the time */
 } bm_perturb_settings;
 
 /* Lists the folders. Fails as bm_sound_folder_list does, with BM_ERR_FORMAT if

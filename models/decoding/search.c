@@ -270,10 +270,11 @@ static bool better(const candidate *a, const candidate *b)
     return a->way < b->way;
 }
 
-/* Puts c where `at` is, in a heap of n with the worst on top, or below. */
-static void sink(candidate *heap, size_t n, size_t at, const candidate *c)
+/* Puts c in place of the worst, which is on top of the heap of n. */
+static void sink(candidate *heap, size_t n, const candidate *c)
 {
     candidate put = *c;
+    size_t at = 0;
 
     for (size_t below = 2 * at + 1; below < n; below = 2 * at + 1) {
         if (below + 1 < n && better(&heap[below], &heap[below + 1]))
@@ -300,7 +301,7 @@ static void offer(parts *p, size_t beam, const candidate *c)
         if (better(&p->heap[0], c))
             return;
         p->spare = p->heap[0].state;
-        sink(p->heap, p->n, 0, &put);
+        sink(p->heap, p->n, &put);
         return;
     }
     p->spare = (uint32_t)++p->n;
@@ -317,7 +318,7 @@ static void sort(parts *p)
     for (size_t n = p->n; n > 1; n--) {
         candidate worst = p->heap[0], last = p->heap[n - 1];
 
-        sink(p->heap, n - 1, 0, &last);
+        sink(p->heap, n - 1, &last);
         p->heap[n - 1] = worst;
     }
 }

@@ -59,7 +59,7 @@ static const char *const methods[][8] = {
     {"ssgd", "sgd.momentum=0.5", "job.sum=hier", "job.topology=5"},
     {"onebit", EMA, ADAM},
     {"onebit", WARM, "job.coordinator=root", "sgd.momentum=0.5"},
-    {"asgd", EMA, "sgd.momentum=0.5", "asgd.scaling=power", "asgd.power=0.3"},
+    {"asgd", EMA, "sgd.momentum=0.5", "asgd.scaling=inverse"},
     {"asgd", ADAM, WARM, "asgd.push_every=2", "asgd.fetch_every=2"},
     {"asgd", ADAM, KEEP, EMA, "asgd.update=local", "asgd.push_every=2",
      "asgd.fetch_every=4"},

@@ -392,8 +392,6 @@ static void test_settings_that_do_nothing_are_warned_of(void **_)
          "job.sum = hier"},
         {"train.strategy=ssgd", "ssgd.bucket=2", "ssgd.bucket = 2",
          "ssgd.overlap = bucket"},
-        {"train.strategy=asgd", "asgd.power=2", "asgd.power = 2",
-         "asgd.scaling = power"},
         {"train.strategy=ssgd", "sgd.local_state=keep",
          "sgd.local_state = keep", "a strategy that exchanges once per block"},
         {"train.strategy=asgd", "sgd.local_state=keep",

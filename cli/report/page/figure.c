@@ -1,5 +1,6 @@
 #include "cli/report/page/figure.h"
 
+#include "cli/report/journal_events.h"
 #include "cli/report/page/page.h"
 #include "core/sort.h"
 
@@ -26,9 +27,7 @@ size_t bm_figure_blocks(const bm_run_summary *s)
 
 double bm_figure_start_number(const bm_run_summary *s, const char *key)
 {
-    const json_t *value = json_object_get(s->last[BM_RUN_start], key);
-
-    return json_is_number(value) ? json_number_value(value) : NAN;
+    return bm_event_number_or(s->last[BM_RUN_start], key, NAN);
 }
 
 /* Epochs done after the block. */

@@ -15,20 +15,13 @@
 
 enum { MOST_EPOCHS = 1 << 20 };
 
-static double number_of(const json_t *event, const char *key)
-{
-    const json_t *value = json_object_get(event, key);
-
-    return json_is_number(value) ? json_number_value(value) : NAN;
-}
-
 /* Of a block; journals of older versions have it in the start event alone. */
 static double number_from(const bm_run_summary *s, const json_t *block,
                           const char *key)
 {
     bool own = json_object_get(block, key) != NULL;
 
-    return number_of(own ? block : s->last[BM_RUN_start], key);
+    return bm_event_number_or(own ? block : s->last[BM_RUN_start], key, NAN);
 }
 
 /* Where a row of this epoch and block is, or belongs: nearly always the end. */
@@ -75,16 +68,16 @@ static bool add_block(bm_run_summary *s, const json_t *event)
         .blocks_per_epoch = number_from(s, event, "blocks_per_epoch"),
         .block_momentum = number_from(s, event, "block_momentum"),
         .block_rate = number_from(s, event, "block_rate"),
-        .loss = number_of(event, "loss"),
-        .error = number_of(event, "error"),
-        .rate = number_of(event, "rate"),
+        .loss = bm_event_number_or(event, "loss", NAN),
+        .error = bm_event_number_or(event, "error", NAN),
+        .rate = bm_event_number_or(event, "rate", NAN),
         .frames = bm_event_number(event, "frames"),
         .seconds = bm_event_number(event, "seconds"),
-        .wait = number_of(event, "wait_s"),
-        .g_norm = number_of(event, "g_norm"),
-        .delta_norm = number_of(event, "delta_norm"),
-        .cosine = number_of(event, "cos_g_delta"),
-        .left_out = number_of(event, "left_out"),
+        .wait = bm_event_number_or(event, "wait_s", NAN),
+        .g_norm = bm_event_number_or(event, "g_norm", NAN),
+        .delta_norm = bm_event_number_or(event, "delta_norm", NAN),
+        .cosine = bm_event_number_or(event, "cos_g_delta", NAN),
+        .left_out = bm_event_number_or(event, "left_out", NAN),
         .audited = bm_event_number(event, "audited")};
     return true;
 }
@@ -115,16 +108,16 @@ static bool add_eval(bm_run_summary *s, const json_t *event)
     if (data == NULL || !epoch_of(event, 1, &epoch))
         return true;
     if (strcmp(data, "test") == 0)
-        s->test_ler = number_of(event, "ler");
+        s->test_ler = bm_event_number_or(event, "ler", NAN);
     if (strncmp(data, "dev", 3) != 0)
         return true;
     if (!reach(s, epoch - 1))
         return false;
     if (strcmp(data, "dev") == 0) {
-        s->epochs[epoch - 1].dev_loss = number_of(event, "loss");
-        s->epochs[epoch - 1].dev_ler = number_of(event, "ler");
+        s->epochs[epoch - 1].dev_loss = bm_event_number_or(event, "loss", NAN);
+        s->epochs[epoch - 1].dev_ler = bm_event_number_or(event, "ler", NAN);
     } else {
-        s->epochs[epoch - 1].ema_ler = number_of(event, "ler");
+        s->epochs[epoch - 1].ema_ler = bm_event_number_or(event, "ler", NAN);
     }
     return true;
 }
@@ -157,7 +150,7 @@ static void add_event(void *self, const char *kind, json_t *event)
         s->last[BM_RUN_end] = NULL;
     } else if (strcmp(kind, "block") == 0) {
         r->whole = r->whole && add_block(s, event);
-        s->ranks = number_of(s->last[BM_RUN_start], "ranks");
+        s->ranks = bm_event_number_or(s->last[BM_RUN_start], "ranks", NAN);
     } else if (strcmp(kind, "eval") == 0) {
         r->whole = r->whole && add_eval(s, event);
     }
@@ -212,7 +205,7 @@ static void find_best(bm_run_summary *s)
     }
     if (kept != NULL && epoch_of(kept, 1, &epoch) && epoch <= s->n_epochs) {
         s->best = epoch - 1;
-        s->best_ler = number_of(kept, "ler");
+        s->best_ler = bm_event_number_or(kept, "ler", NAN);
     }
 }
 
@@ -306,7 +299,7 @@ bm_status bm_run_summary_read(bm_run_summary *s, const char *directory)
         return status;
     }
     if (isnan(s->ranks))
-        s->ranks = number_of(s->last[BM_RUN_start], "ranks");
+        s->ranks = bm_event_number_or(s->last[BM_RUN_start], "ranks", NAN);
     find_best(s);
     find_state(s);
     s->epochs_wanted = epochs_wanted(directory, s->last[BM_RUN_start]);

@@ -225,33 +225,6 @@ double bm_fabric_server(double bytes, int n, const bm_fabric *f)
            bm_cost_server(bytes, n - p + 1, &f->between);
 }
 
-/* ---- sums of other programs ---------------------------------------------- */
-
-/* Pairs that are 1, 2, 4, .. apart exchange all bytes. */
-static double doubling(double bytes, int n, const bm_fabric *f)
-{
-    double t = 0;
-
-    for (int stride = 1; stride < n; stride *= 2) {
-        bm_link l = along(n, f, stride, 2);
-        t += bm_cost_doubling(bytes, 2, &l);
-    }
-    return t;
-}
-
-/* In a step at most one worker of a host sends to another host. */
-static double binomial(double bytes, int n, const bm_fabric *f)
-{
-    double t = 0;
-
-    for (int stride = 1; stride < n; stride *= 2) {
-        bm_link l = stride >= f->host ? f->between : along(n, f, stride, 2);
-
-        t += bm_cost_tree(bytes, 2, &l);
-    }
-    return t;
-}
-
 const bm_sum_cost bm_sum_costs[] = {
     {"tree", "job.sum = tree: slices to their owners and back", tree},
     {"exact", "job.sum = exact: the same with 16 bytes a number", exact},
@@ -259,8 +232,6 @@ const bm_sum_cost bm_sum_costs[] = {
     {"ring", "job.sum = ring: reduce-scatter and gather round a ring", ring},
     {"halving", "job.sum = halving: recursive halving and doubling", halving},
     {"hier", "job.sum = hier: rings along a grid (--topology)", hier},
-    {"doubling", "recursive doubling, whole vectors", doubling},
-    {"binomial", "reduce to one and broadcast, along binomial trees", binomial},
     {0},
 };
 

@@ -39,8 +39,7 @@ typedef struct bm_sum_cost {
     double (*seconds)(double bytes, int n, const bm_fabric *f);
 } bm_sum_cost;
 
-/* First the words of [job] sum, then sums of other programs; the last row has
- * name NULL. */
+/* The words of [job] sum; the last row has name NULL. */
 extern const bm_sum_cost bm_sum_costs[];
 
 /* NULL: no such sum. */

@@ -443,7 +443,7 @@ static const bm_flag flags[] = {
      false},
     {"topology", "SIZES", "grid of sum hier, 4x8x8; default: host x hosts", 0,
      false},
-    {"sum", "tree|exact|mpi|ring|halving|hier|doubling|binomial|all",
+    {"sum", "tree|exact|mpi|ring|halving|hier|all",
      "how vectors are added; all: compares them; default: tree, or hier with "
      "--topology",
      0, false},

@@ -1,6 +1,7 @@
 #include "io/import/images/image_file.h"
 
 #include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "io/import/images/image_file_parts.h"
 
 #include <stdlib.h>
@@ -9,24 +10,14 @@
 /* Limit of a file: 2^25 pixels in 16-bit colour, not compressed. */
 static const size_t most_bytes = (size_t)1 << 28;
 
-/* How the files of a format begin. */
+/* By the kinds of bm_file_kind. */
 static const struct {
-    const char *bytes;
-    size_t n;
+    const char *kind;
     bm_image_decode *decode;
 } formats[] = {
-    {"\x89PNG\r\n\x1a\n", 8, bm_image_png},
-    {"\xff\xd8\xff", 3, bm_image_jpeg},
-    {"II*\0", 4, bm_image_tiff},
-    {"MM\0*", 4, bm_image_tiff},
-    {"II+\0", 4, bm_image_tiff}, /* of more than 4 GiB, or made for it */
-    {"MM\0+", 4, bm_image_tiff},
-    {"P1", 2, bm_image_pnm},
-    {"P2", 2, bm_image_pnm},
-    {"P3", 2, bm_image_pnm},
-    {"P4", 2, bm_image_pnm},
-    {"P5", 2, bm_image_pnm},
-    {"P6", 2, bm_image_pnm},
+    {"a PNG image", bm_image_png},   {"a JPEG image", bm_image_jpeg},
+    {"a TIFF image", bm_image_tiff}, {"a PBM image", bm_image_pnm},
+    {"a PGM image", bm_image_pnm},   {"a PPM image", bm_image_pnm},
 };
 
 bm_status bm_image_room(bm_line_image *out, const bm_image_source *s,
@@ -60,6 +51,7 @@ void bm_image_damaged(const bm_image_source *s, const char *why,
 bm_status bm_image_file_read(bm_line_image *out, const char *path, size_t most,
                              bm_problem *problem)
 {
+    const char *kind = bm_file_kind(path);
     bm_image_decode *decode = NULL;
     bm_image_source s = {.path = path, .most = most};
     bm_line_image image = {0};
@@ -69,9 +61,9 @@ bm_status bm_image_file_read(bm_line_image *out, const char *path, size_t most,
     if (status != BM_OK)
         return bm_problem_of(status, path, problem);
     s.bytes = (const uint8_t *)file;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (s.size > formats[i].n &&
-            memcmp(file, formats[i].bytes, formats[i].n) == 0)
+    for (size_t i = 0; kind != NULL && i < sizeof formats / sizeof *formats;
+         i++)
+        if (strcmp(kind, formats[i].kind) == 0)
             decode = formats[i].decode;
     if (decode != NULL)
         status = decode(&image, &s, problem);

@@ -5,10 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Endings of images, in the order in which they are looked for. */
-extern const char *const bm_image_endings[]; /* ending with NULL */
+/* out <- the i-th ending in the order in which they are looked for: first all in
+ * small letters, then all in capitals. False: there are no more. */
+enum { BM_IMAGE_SUFFIX = 16 };
+bool bm_image_suffix(char out[BM_IMAGE_SUFFIX], size_t i);
 
-/* The length of the ending of an image's name; 0: it is not an image. */
+/* The length of the ending of an image's name, in letters of either case; 0: it is
+ * not an image. */
 size_t bm_image_ending(const char *name);
 
 bool bm_is_image_name(const char *name);

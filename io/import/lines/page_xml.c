@@ -52,7 +52,7 @@ static bool try_image(bm_page *p, const char *up, const char *name)
 static void find_image(bm_page *p, const char *name)
 {
     const char *last = name;
-    char made[NAME_MAX + 16];
+    char suffix[BM_IMAGE_SUFFIX], made[NAME_MAX + sizeof suffix];
 
     for (const char *c = name; *c != '\0'; c++)
         if (*c == '/' || *c == '\\')
@@ -60,8 +60,8 @@ static void find_image(bm_page *p, const char *name)
     if (name[0] != '\0' && (try_image(p, "", name) || try_image(p, "", last) ||
                             try_image(p, "../", last)))
         return;
-    for (size_t i = 0; bm_image_endings[i] != NULL; i++) {
-        snprintf(made, sizeof made, "%s%s", p->stem, bm_image_endings[i]);
+    for (size_t i = 0; bm_image_suffix(suffix, i); i++) {
+        snprintf(made, sizeof made, "%s%s", p->stem, suffix);
         if (try_image(p, "", made) || try_image(p, "../", made))
             return;
     }

@@ -56,11 +56,8 @@ static void test_softsync_of_single_pushes_equals_asgd(void **state)
         "train.strategy=softsync", "softsync.n=5", "softsync.scaling=inverse",
         "clock.times=1 3 2 5 1",   STEADY,         NULL};
     static const char *const asgd[] = {"train.strategy=asgd",
-                                       "asgd.scaling=power",
-                                       "asgd.power=1",
-                                       "clock.times=1 3 2 5 1",
-                                       STEADY,
-                                       NULL};
+                                       "asgd.scaling=inverse",
+                                       "clock.times=1 3 2 5 1", STEADY, NULL};
 
     assert_same(*state, ragged, soft, asgd);
 }
@@ -183,8 +180,8 @@ typedef struct scheme {
     const char *settings[10];
     enum { GRADIENT, CHANGE, ELASTIC } push;
     int group, push_every, fetch_every;
-    double alpha, power, mu;
-    bool nesterov;
+    double alpha, mu;
+    bool scaled, nesterov;
 } scheme;
 
 /* A worker of the recurrence. */
@@ -284,7 +281,7 @@ static int next_to_push(const simulation *x)
 
 static double damped(const simulation *x, int tau)
 {
-    return tau == 0 ? 1 : pow(tau, -x->s->power);
+    return tau == 0 || !x->s->scaled ? 1 : 1. / tau;
 }
 
 /* One update of all waiting workers. */
@@ -381,7 +378,7 @@ static const scheme schemes[] = {
      1,
      1,
      .mu = 0.25,
-     .power = 1},
+     .scaled = true},
     {{"train.strategy=asgd", "sgd.momentum=0", "asgd.push_every=2",
       "asgd.fetch_every=4", NULL},
      GRADIENT,
@@ -390,13 +387,13 @@ static const scheme schemes[] = {
      4,
      .mu = 0},
     {{"train.strategy=asgd", "sgd.momentum=0.5", "asgd.update=local",
-      "asgd.push_every=3", "asgd.fetch_every=3", "asgd.scaling=power", NULL},
+      "asgd.push_every=3", "asgd.fetch_every=3", "asgd.scaling=inverse", NULL},
      CHANGE,
      1,
      3,
      3,
      .mu = 0.5,
-     .power = 0.5},
+     .scaled = true},
     {{"train.strategy=asgd", "sgd.momentum=0.5", "asgd.update=local",
       "asgd.fetch_every=2", NULL},
      CHANGE,
@@ -411,7 +408,7 @@ static const scheme schemes[] = {
      1,
      1,
      .mu = 0.5,
-     .power = 1},
+     .scaled = true},
     {{"train.strategy=softsync", "sgd.momentum=0.5", NULL},
      GRADIENT,
      5,

@@ -454,7 +454,7 @@ static void test_a_shard_scales_stale_pushes(void **state)
                                      .group = 1,
                                      .push_every = 1,
                                      .fetch_every = 1,
-                                     .power = 1};
+                                     .scaled = true};
     const bm_pace slow = {FROM - 1, 2, 0.5};
     bm_message done = {.word = {[BM_KIND] = BM_DONE}};
     float x[COUNT];

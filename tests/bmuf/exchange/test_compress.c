@@ -16,16 +16,24 @@ static const char *const codes[] = {
 #undef X
 };
 
-static void test_onebit_with_32_bits_equals_ssgd(void **state)
+/* Columns of two rows are sent as floats. */
+static void test_onebit_of_short_columns_equals_ssgd(void **state)
 {
     static const char *const ssgd[] = {"train.strategy=ssgd",
                                        "sgd.momentum=0.5", NULL};
-    static const char *const onebit[] = {
-        "train.strategy=onebit", "onebit.bits=32", "sgd.momentum=0.5", NULL};
+    static const char *const onebit[] = {"train.strategy=onebit",
+                                         "sgd.momentum=0.5", NULL};
+    static const bm_segment matrix = {"w", 0, N, 2, {N / 2, 2}, 0};
     static result expected, got;
+    job j = open_job(*state, ragged, onebit);
 
     run_job(*state, ragged, ssgd, &expected);
-    run_job(*state, ragged, onebit, &got);
+    memset(&got, 0, sizeof got);
+    j.params.segments = &matrix;
+    j.params.n_segments = 1;
+    start_job(&j);
+    run_blocks(&j, 0, EPOCHS * BLOCKS, &got);
+    close_job(&j);
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
@@ -224,7 +232,7 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
-        TEST(test_onebit_with_32_bits_equals_ssgd),
+        TEST(test_onebit_of_short_columns_equals_ssgd),
         TEST(test_a_warm_up_equals_ssgd),
         TEST(test_an_exact_code_changes_no_bits),
         TEST(test_all_codes_converge_to_the_same_optimum),

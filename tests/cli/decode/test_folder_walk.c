@@ -30,15 +30,16 @@ static void test_files_of_features_have_the_endings_that_are_read(void **state)
     assert_walk(BM_FEATURE_FILES, names, sizeof names / sizeof *names);
 }
 
-static void test_images_are_found_by_their_first_bytes(void **state)
+static void test_images_are_found_by_first_bytes_or_endings(void **state)
 {
-    static const char *const names[] = {"bits", "grey", "zz.png"};
+    static const char *const names[] = {"bits", "grey", "yy.JPEG", "zz.pnm"};
 
     (void)state;
     write_text("bits", "P1\n3 1\n1 0 1\n");
     write_text("grey", "P5\n2 2\n255\nabcd");
     write_text("list", "P1\nP2\n");
-    write_text("zz.png", "damaged");
+    write_text("yy.JPEG", "damaged");
+    write_text("zz.pnm", "damaged");
     assert_walk(BM_IMAGES, names, sizeof names / sizeof *names);
 }
 
@@ -46,7 +47,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_of_features_have_the_endings_that_are_read),
-        cmocka_unit_test(test_images_are_found_by_their_first_bytes),
+        cmocka_unit_test(test_images_are_found_by_first_bytes_or_endings),
     };
 
     return cmocka_run_group_tests_name("folder_walk", tests, folder_make,

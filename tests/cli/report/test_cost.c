@@ -46,8 +46,6 @@ static void test_models_of_allreduce_by_hand(void **_)
     assert_true(near(bm_cost_ring(8, 4, &l), 6 + 12 + 6, 1e-12));
     assert_true(near(sum_of("halving", 8, 4, &f), 4 + 12 + 6, 1e-12));
     assert_true(near(sum_of("halving", 8, 8, &f), 6 + 14 + 7, 1e-12));
-    assert_true(near(bm_cost_doubling(8, 4, &l), 2 * (1 + 8 + 8), 1e-12));
-    assert_true(near(bm_cost_tree(8, 4, &l), 2 * 2 * (1 + 8) + 2 * 8, 1e-12));
     assert_true(near(bm_cost_server(8, 4, &l), 3 * (1 + 8), 1e-12));
     assert_true(near(bm_fabric_servers(8, 4, &f), 6 + 12 + 6, 1e-12));
     /* 5: one step more at both ends for the fifth */
@@ -63,8 +61,6 @@ static void test_one_worker_exchanges_nothing(void **_)
     (void)_;
     assert_true(bm_cost_ring(8, 1, &l) == 0);
     assert_true(sum_of("halving", 8, 1, &f) == 0);
-    assert_true(bm_cost_doubling(8, 1, &l) == 0);
-    assert_true(bm_cost_tree(8, 1, &l) == 0);
     assert_true(bm_cost_server(8, 1, &l) == 0);
     assert_true(bm_fabric_servers(8, 1, &f) == 0);
     assert_true(bm_cost_slowest(1) == 0);
@@ -122,10 +118,6 @@ static void test_sums_on_one_level_are_the_models_above(void **_)
             near(sum_of("ring", 8, n, &f), bm_cost_ring(8, n, &l), 1e-12));
         assert_true(
             near(sum_of("tree", 8, n, &f), bm_cost_ring(8, n, &l), 1e-12));
-        assert_true(near(sum_of("doubling", 8, n, &f),
-                         bm_cost_doubling(8, n, &l), 1e-12));
-        assert_true(
-            near(sum_of("binomial", 8, n, &f), bm_cost_tree(8, n, &l), 1e-12));
         assert_true(
             near(bm_fabric_servers(8, n, &f), bm_cost_ring(8, n, &l), 1e-12));
         assert_true(
@@ -150,11 +142,6 @@ static void test_sums_on_two_levels_by_hand(void **_)
         near(sum_of("hier", 8, 4, &f), 2 * (1 + 4) + 2 * (10 + 40), 1e-12));
     assert_true(
         near(sum_of("halving", 8, 4, &f), 2 * (1 + 4) + 2 * (10 + 40), 1e-12));
-    /* all bytes: inside, then between hosts by both workers */
-    assert_true(near(sum_of("doubling", 8, 4, &f), 1 + 8 + 10 + 160, 1e-12));
-    /* in the second step one worker of a host sends */
-    assert_true(
-        near(sum_of("binomial", 8, 4, &f), 2 * (1 + 8) + 2 * (10 + 80), 1e-12));
     /* slices of 2 bytes: 1 inside, 2 to the other host by both workers; then
      * each owner once to the other host, and one signal inside */
     assert_true(near(sum_of("tree", 8, 4, &f),

@@ -118,6 +118,25 @@ static void test_json_has_the_numbers_of_the_text(void **_)
     json_decref(json);
 }
 
+static double data_bytes(const char *speed)
+{
+    outcome o = BMUF("explain", "tiny.ini", "--set", "augment.share=1", "--set",
+                     speed, "--json");
+    json_t *json = parse_json(o.out);
+    double bytes = number(json, "data_bytes");
+
+    assert_code(o, 0);
+    json_decref(json);
+    return bytes;
+}
+
+static void test_slower_recordings_take_more_memory(void **_)
+{
+    (void)_;
+    assert_true(near(data_bytes("augment.speed=0.8:1.2"),
+                     data_bytes("augment.speed=1") / 0.8, 1e-6));
+}
+
 static void test_explain_says_what_is_augmented(void **_)
 {
     outcome o =
@@ -421,6 +440,7 @@ int main(void)
         cmocka_unit_test(
             test_explain_says_if_mini_batches_are_few_for_many_workers),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
+        cmocka_unit_test(test_slower_recordings_take_more_memory),
         cmocka_unit_test(test_explain_says_what_is_augmented),
         cmocka_unit_test(test_explain_warns_of_changes_that_change_nothing),
         cmocka_unit_test(test_explain_opens_what_changes_recordings),

@@ -103,7 +103,7 @@ static void test_alternatives_may_be_in_alternatives(void **state)
     write_text("open.trn", "good (x-1)\n{ a / b (x-2)\n");
     write_text("open-h.trn", "good (x-1)\na (x-2)\n");
     assert_fails(BMUF("score", "open.trn", "open-h.trn"), 65,
-                 "id x-2 (open.trn:2)", "does not end");
+                 "id x-2 (open.trn:2)", "} is missing");
 }
 
 /* Characters: one for each code point, one space between two words. */

@@ -79,7 +79,7 @@ static void test_an_earlier_attempt_writes_nothing(void **_)
     bm_fence_join(s.path, own);
     assert_ok(bm_fence_check());
     assert_ok(bm_file_write(path, "mine", 4));
-    assert_ok(bm_journal_open(&j, journal, 0));
+    assert_ok(bm_journal_open(&j, journal));
     bm_journal_write(j, "block", (bm_field[]){{0}});
     assert_ok(bm_file_replace_begin(&open_file, path));
     assert_ok(bm_file_replace_write(&open_file, "ghost", 5));

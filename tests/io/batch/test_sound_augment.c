@@ -713,7 +713,7 @@ static void test_a_broken_noise_leaves_the_sequence_clean(void **_)
     snprintf(noise, sizeof noise, "augment.noise_sound=%s", in_folder("cut"));
     pack("clean", recordings(), SET("features.mels=12"), 100000, 256);
     open_set(&f, "clean", SET(noise, "augment.reverb=made", ALWAYS));
-    assert_ok(bm_journal_open(&j, in_folder("journal.jsonl"), 0));
+    assert_ok(bm_journal_open(&j, in_folder("journal.jsonl")));
     bm_log_journal(j);
     for (size_t i = 0; i < N; i++)
         assert_ptr_equal(changed(&f, i, 0), f.x[i]);

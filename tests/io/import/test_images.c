@@ -414,13 +414,18 @@ static void test_damaged_files_are_problems(void **_)
     write_tiff("a.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
     write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
     check_cuts("a.png", 16, " bytes (");
-    check_cuts("a.pgm", 0, "its header should be");
-    check_cuts("text.pgm", 4, "its header should be");
+    check_cuts("a.pgm", 0, "not a PNG");
+    check_cuts("text.pgm", 4, "not a PNG");
     check_cuts("a.tif", 0, "copy it again, or leave it out");
     check_cuts("a.jpg", 8, "copy it again, or leave it out");
+    write_text("white.pgm", "P2 2 1 65536 9 10");
     write_text("more.pgm", "P2 2 1 9 9 10");
     assert_non_null(
         strstr(problem_of("more.pgm", 9), "is not a number up to 9"));
+    assert_non_null(strstr(problem_of("white.pgm", 9), "its header should be"));
+    write_text("list.pgm", "P1 first\nP2 second\n");
+    assert_non_null(strstr(problem_of("list.pgm", 9),
+                           "list.pgm: not a PNG, JPEG, TIFF, PBM, PGM"));
     write_text("word.png", "words");
     assert_non_null(strstr(problem_of("word.png", 9),
                            "word.png: not a PNG, JPEG, TIFF, PBM, PGM"));

@@ -516,9 +516,9 @@ static void test_images_are_found_where_programs_put_them(void **_)
     (void)_;
     assert_ok(read_pages(&p, "x8.xml", xml)); /* nowhere: as it is said */
     assert_non_null(strstr(p.lines, "1 x8-a x7.tif "));
-    write_text("x8.JPG", ""); /* a camera's */
+    write_text("x8.JPEG", ""); /* a camera's */
     assert_ok(read_pages(&p, "x8.xml", xml));
-    assert_non_null(strstr(p.lines, "1 x8-a x8.JPG "));
+    assert_non_null(strstr(p.lines, "1 x8-a x8.JPEG "));
     write_text("x8.png", "");
     assert_ok(read_pages(&p, "x8.xml", xml));
     assert_non_null(strstr(p.lines, "1 x8-a x8.png "));

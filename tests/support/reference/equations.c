@@ -269,7 +269,6 @@ const char *const kinds[KINDS][6] = {
     {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.2",
      "job.coordinator=root", NULL},
     {"train.strategy=onebit", "block.warmup=2", NULL},
-    {"train.strategy=onebit", "onebit.bits=32", NULL},
     {"train.strategy=ssgd", "ssgd.overlap=layer", "sgd.clip=0.5", NULL},
     {"train.strategy=ssgd", "ssgd.overlap=merged", "job.sum=exact",
      "job.coordinator=root", NULL},

@@ -98,7 +98,7 @@ void run_job(bm_comm *comm, problem p, const char *const *settings,
 extern const problem even, ragged;
 
 /* Jobs whose bits must not depend on the number of ranks. */
-enum { KINDS = 24 };
+enum { KINDS = 23 };
 extern const char *const kinds[KINDS][6];
 
 /* For comparisons: no worker is left out. */
