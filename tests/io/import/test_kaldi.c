@@ -719,8 +719,11 @@ static void test_symbol_tables_are_vocabularies(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"<eps> 0\na 2\n", "words.txt:2: not \"SYMBOL 1\""},
-        {"<eps> 0\na\n", "words.txt:2: not \"SYMBOL 1\""},
+        {"<eps> 0\na 2\n", "words.txt:2: number 2 is too high; number the 2 "
+                           "symbols of the table from 0 to 1"},
+        {"<eps> 0\na 0\n", "words.txt:2: number 0 was there before"},
+        {"<eps> 0\na\n", "words.txt:2: not \"SYMBOL NUMBER\""},
+        {"a 1\nb 0\n", "words.txt: symbol 0 is \"b\"; it must be the blank"},
         {"<eps> 0\na 1\na 2\n", "duplicate symbol \"a\""},
     };
     bm_vocab *v = NULL;
@@ -768,6 +771,13 @@ static size_t put_doubles(char *to, const char *key, const double *x, int rows,
  * tell from 0: sum / n = 1000, squares / n = 10^6 + 0.25. */
 static void test_statistics_of_speakers_normalise_in_double(void **state)
 {
+    write_text("words.txt", "#0 3\none 2\n<eps> 0\n!SIL 1\n"); /* any order */
+    assert_true(bm_vocab_is_table(in_folder("words.txt")));
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_size(v), 3);
+    assert_int_equal(bm_vocab_class(v, "!SIL"), 1);
+    assert_int_equal(bm_vocab_class(v, "one"), 2);
+    bm_vocab_free(v);
     static const double n = 1 << 30;
     double ann[4] = {1000 * n, n, (1e6 + .25) * n, 0};
     double bob[4] = {5 * 4, 4, 29 * 4, 0}; /* mean 5, deviation 2 */
