@@ -132,6 +132,12 @@ static bm_status take_more(const bm_arguments *a,
     source->n_more = (size_t)a->n_nouns;
     if (a->n_nouns == 0 || importer == &bm_importer_returnn)
         return BM_OK;
+    if (source->targets != NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: unexpected file '%s'; --targets takes one. Join "
+                       "several: cat ali.*.gz > ali.gz, or give --targets "
+                       "\"ark:gunzip -c ali.*.gz |\" with --allow-pipes",
+                       a->nouns[0]);
     return BM_FAIL(BM_ERR_ARG,
                    "pack: unexpected file '%s'; only --returnn takes several",
                    a->nouns[0]);
@@ -409,12 +415,13 @@ static const bm_flag flags[] = {
      "classes of --idx; default: its name with labels-idx1 for images-idx3", 0,
      false},
     {"targets", "FILE",
-     "archive or list of Kaldi with a class for each frame, for loss = "
-     "cross_entropy",
+     "archive or list of Kaldi, or with --allow-pipes a command, with a class "
+     "for each frame, for loss = cross_entropy",
      0, false},
     {"allow-pipes", NULL,
-     "run the commands that a list has in place of files ('sph2pipe .. |')", 0,
-     false},
+     "run the commands that a list or --targets has in place of files "
+     "('sph2pipe .. |')",
+     0, false},
     {"image-dir", "DIR",
      "folder of the images of a list of PyLaia, after --images LIST", 0, false},
     {"units", "characters|words",

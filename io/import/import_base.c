@@ -60,7 +60,7 @@ static bm_status read_classes(bm_importer *i, const bm_import_source *source)
     bm_import_base *b = i->self;
     int32_t highest = 0;
 
-    BM_TRY(bm_frame_classes_read(&b->classes, path));
+    BM_TRY(bm_frame_classes_read(&b->classes, path, source->pipes));
     highest = bm_frame_classes_highest(b->classes);
     if (source->classes == 0 && (i->comm == NULL || bm_comm_rank(i->comm) == 0))
         doubt_classes(b->classes, path);

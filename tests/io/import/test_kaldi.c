@@ -481,7 +481,7 @@ static void assert_classes(const char *path, const int32_t *expected, size_t n)
     const int32_t *found = NULL;
     size_t got = 0;
 
-    assert_ok(bm_frame_classes_read(&c, path));
+    assert_ok(bm_frame_classes_read(&c, path, true));
     found = bm_frame_classes_find(c, "u1", &got);
     assert_int_equal(got, n);
     assert_memory_equal(found, expected, n * sizeof *expected);
@@ -520,6 +520,30 @@ static void test_damaged_alignments_say_where(void **state)
 {
     static const struct {
         const char *bytes;
+/* As Kaldi's programs are given them. */
+static void test_alignments_may_be_what_a_command_writes(void **state)
+{
+    static const int32_t expected[] = {5, 7};
+    char line[3 * PATH_MAX];
+    bm_frame_classes *c = NULL;
+
+    (void)state;
+    write_text("one.txt", "u1 5 7\n");
+    write_text("two.txt", "u2 1\n");
+    snprintf(line, sizeof line, "ark:cat %s %s|", in_folder("one.txt"),
+             in_folder("two.txt"));
+    assert_classes(line, expected, 2);
+    assert_int_equal(bm_frame_classes_read(&c, line, false), BM_ERR_ARG);
+    assert_non_null(strstr(bm_last_error(), "two.txt|; let pack run it with "
+                                            "--allow-pipes, or write"));
+    assert_int_equal(bm_frame_classes_read(&c, "ark:exit 3 |", true),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "exit code 3 of: exit 3"));
+    assert_int_equal(bm_frame_classes_read(&c, "ark:echo u1 x |", true),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "echo u1 x |, byte "));
+}
+
         size_t size;
         const char *message;
     } cases[] = {
@@ -539,7 +563,7 @@ static void test_damaged_alignments_say_where(void **state)
         bm_frame_classes *c = NULL;
 
         write_bytes("ali.ark", cases[i].bytes, cases[i].size);
-        assert_int_equal(bm_frame_classes_read(&c, in_folder("ali.ark")),
+        assert_int_equal(bm_frame_classes_read(&c, in_folder("ali.ark"), false),
                          BM_ERR_FORMAT);
         if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("%s: %s", cases[i].message, bm_last_error());
@@ -886,3 +910,4 @@ int main(void)
     return cmocka_run_group_tests_name("kaldi", tests, folder_make,
                                        folder_remove);
 }
+        cmocka_unit_test(test_alignments_may_be_what_a_command_writes),
