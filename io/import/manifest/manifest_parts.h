@@ -80,6 +80,7 @@ struct bm_manifest {
                             "": nothing is known */
     const char *kind;   /* the key of the files */
     bool pipes, speeds; /* commands and speeds are allowed */
+    bool resampled;     /* such a cut of Lhotse was there */
     size_t folder;      /* length of the path's directory, with the slash */
     bool beside, clips; /* where the first file of a table that was found is: in
                            that directory, in its clips/ */
@@ -115,6 +116,9 @@ void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
 
 /* The same for a row. */
 void bm_manifest_fault_row(bm_manifest *m, const bm_manifest_entry *e,
+/* Notes that a byte of a line, counted from 1, is not UTF-8. */
+void bm_manifest_fault_utf8(bm_manifest *m, size_t line, size_t byte);
+
                            const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
