@@ -111,6 +111,7 @@ bm_status bm_import_open(bm_importer *i, size_t self_size,
         return read_classes(i, source);
     i->no_texts = bm_manifest_why_no_texts(b->manifest);
     i->without_text = bm_manifest_without_text(b->manifest);
+    i->first_without = bm_manifest_first_without_text(b->manifest);
     return BM_OK;
 }
 

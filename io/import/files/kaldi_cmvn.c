@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct reading {
     const char *path;
@@ -168,6 +169,14 @@ bm_status bm_kaldi_cmvn_read(const char *path, const char *const *names,
                  .self = self};
     bm_status status = BM_OK;
 
+    if (access(path, F_OK) != 0)
+        return BM_FAIL(
+            BM_ERR_MISSING,
+            "%s is missing, which features.normalise = kaldi needs. "
+            "Make it: compute-cmvn-stats --spk2utt=ark:DIR/spk2utt "
+            "scp:DIR/feats.scp ark,scp:DIR/cmvn.ark,DIR/cmvn.scp; or "
+            "set features.normalise = speaker",
+            path);
     snprintf(r.directory, sizeof r.directory, "%.*s",
              slash != NULL ? (int)(slash - path) : 1,
              slash != NULL ? path : ".");

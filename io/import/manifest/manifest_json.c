@@ -289,8 +289,8 @@ static void note_rate(bm_manifest *m, size_t line, const json_t *transform)
     m->resampled = true;
     bm_log(BM_NOTE,
            "%s:%zu: the cut is resampled to %" JSON_INTEGER_FORMAT
-           " Hz, its recording is read as it is; features.rate alone decides "
-           "the rate",
+           " Hz, but recordings are read as they are, and resampled to "
+           "features.rate alone; set it to that of the cuts",
            m->file, line, rate);
 }
 

@@ -262,7 +262,7 @@ static void test_a_wrong_folder_of_images_is_one_line(void **_)
     (void)_;
     write_text("ids.txt", "a t\nb t\n");
     check_failure(in_folder("ids.txt"), "nowhere", BM_ERR_MISSING,
-                  "ids.txt can be opened; line 1: nowhere/a.png: No such file "
+                  "ids.txt:1: nowhere/a.png: No such file "
                   "or directory; give the folder of the images with "
                   "--image-dir");
 }
