@@ -8,6 +8,7 @@
 #include "core/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct bm_problem {
     const char *kind; /* "damaged or truncated", to be counted; static */
@@ -23,6 +24,11 @@ void bm_problem_set(bm_problem *p, const char *kind, const char *format, ...)
  * or there is no memory. */
 BM_CHECKED bm_status bm_problem_of(bm_status status, const char *path,
                                    bm_problem *p);
+
+/* If some of the numbers x [n, dim] of a file are NaN or infinite, sets the kind to
+ * that, and the text to the place of the first. */
+void bm_problem_check_finite(const float *x, size_t n, size_t dim,
+                             const char *path, bm_problem *p);
 
 static inline bool bm_problem_is(const bm_problem *p)
 {

@@ -290,7 +290,7 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is zero; not a text file",
                      file, strlen(text));
     if (bm_symbol_table_is(text))
-        BM_TRY_DONE(bm_symbol_table_convert(&table, text, blank, file));
+        BM_TRY_DONE(bm_symbol_table_convert(&table, text, blank, words, file));
     BM_TRY_DONE(parse(out, table != NULL ? table : text, words, file));
 done:
     free(table);

@@ -240,11 +240,12 @@ static bm_status check_kind(const bm_front_end *f, bm_input_kind kind)
     if (f->kind == kind)
         return BM_OK;
     if (f->made != NULL)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "the model was trained on what bmuf pack --%.40s makes, "
-                       "which is decoded only as a packed set; pack it so, and "
-                       "decode that",
-                       f->made);
+        return BM_FAIL(
+            BM_ERR_FORMAT,
+            "the model was trained on what bmuf pack --%.40s makes, "
+            "and reads packed sets alone; pack the file and decode "
+            "the set: bmuf pack --%.40s FILE --out DIR --vocab MODEL",
+            f->made, f->made);
     if (f->kind == BM_PACKED_ONLY)
         return BM_FAIL(BM_ERR_FORMAT,
                        "the model's file does not say how its features were "

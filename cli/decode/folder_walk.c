@@ -74,9 +74,40 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     return false;
 }
 
-/* Adds the files of a folder to `out`, and its folders to `folders`. */
-static bm_status read_folder(bm_paths *out, bm_paths *folders,
-                             const char *folder, bm_input_kind kind)
+/* Is it PAGE XML or ALTO? */
+static bool is_page(const char *path)
+{
+    char head[4097] = "";
+    FILE *file = NULL;
+
+    if (!ends_with_one_of(path, "xml") || bm_text_kind(path) != bm_kind_xml)
+        return false;
+    file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    head[fread(head, 1, sizeof head - 1, file)] = '\0';
+    fclose(file);
+    return strstr(head, "<PcGts") != NULL || strstr(head, "<alto") != NULL ||
+           strstr(head, ":PcGts") != NULL || strstr(head, ":alto") != NULL;
+}
+
+/* What a walk has found. */
+typedef struct walk {
+    bm_paths *out;
+    bm_paths folders; /* in which there may be more */
+    bm_paths pages;   /* of images: PAGE XML and ALTO */
+    bm_input_kind kind;
+} walk;
+
+static bm_status add_file(walk *w, const char *path)
+{
+    if (is_of_kind(path, w->kind))
+        return add(w->out, path);
+    return w->kind == BM_IMAGES && is_page(path) ? add(&w->pages, path) : BM_OK;
+}
+
+/* Adds the files of a folder, and its folders. */
+static bm_status read_folder(walk *w, const char *folder)
 {
     DIR *d = opendir(folder);
     const struct dirent *entry = NULL;
@@ -97,10 +128,9 @@ static bm_status read_folder(bm_paths *out, bm_paths *folders,
             lstat(path, &info) != 0)
             continue;
         if (S_ISDIR(info.st_mode))
-            status = add(folders, path);
-        else if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-                 is_of_kind(path, kind))
-            status = add(out, path);
+            status = add(&w->folders, path);
+        else if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
+            status = add_file(w, path);
     }
     closedir(d);
     return status;
@@ -111,14 +141,45 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Have both files one name, but for their endings? */
+static bool same_stem(const char *a, const char *b)
+{
+    const char *left = strrchr(a, '/') + 1, *right = strrchr(b, '/') + 1;
+    size_t n = (size_t)(strrchr(left, '.') - left);
+
+    return strncmp(left, right, n) == 0 && right[n] == '.' &&
+           strchr(right + n + 1, '.') == NULL;
+}
+
+/* Fails if an image is that of a page, of which each line is an input. */
+static bm_status refuse_pages(const walk *w)
+{
+    for (size_t i = 0; i < w->pages.n; i++)
+        for (size_t k = 0; k < w->out->n; k++) {
+            const char *page = w->pages.path[i], *image = w->out->path[k];
+
+            if (same_stem(page, image))
+                return BM_FAIL(BM_ERR_FORMAT,
+                               "%.300s is a page, whose lines are in %.300s; "
+                               "pack the pages and give the packed set: bmuf "
+                               "pack --images %.*s --out DIR --vocab MODEL",
+                               image, page,
+                               (int)(strrchr(page, '/') + 1 - page), page);
+        }
+    return BM_OK;
+}
+
 bm_status bm_folder_walk(bm_paths *out, const char *folder, bm_input_kind kind)
 {
-    bm_paths folders = {0};
-    bm_status status = add(&folders, folder);
+    walk w = {.out = out, .kind = kind};
+    bm_status status = add(&w.folders, folder);
 
-    for (size_t i = 0; status == BM_OK && i < folders.n; i++)
-        status = read_folder(out, &folders, folders.path[i], kind);
-    bm_paths_free(&folders);
+    for (size_t i = 0; status == BM_OK && i < w.folders.n; i++)
+        status = read_folder(&w, w.folders.path[i]);
+    if (status == BM_OK)
+        status = refuse_pages(&w);
+    bm_paths_free(&w.folders);
+    bm_paths_free(&w.pages);
     BM_TRY(status);
     if (out->n > 0)
         qsort((void *)out->path, out->n, sizeof *out->path, compare);

@@ -22,7 +22,8 @@ bool bm_folder_is_kaldi(const char *folder, bm_input_kind kind);
 /* The files of this kind in a folder and the folders in it, by their ending or
  * their first bytes, in byte order of their paths; hidden ones are left out, and
  * links to folders are not followed. Fails with BM_ERR_MISSING if a folder
- * cannot be read, or with BM_ERR_MEMORY. */
+ * cannot be read, with BM_ERR_FORMAT if an image is that of a page whose PAGE XML or
+ * ALTO is there, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_folder_walk(bm_paths *out, const char *folder,
                                     bm_input_kind kind);
 

@@ -496,6 +496,9 @@ static bm_status open_file(bm_inputs *s, bool *single)
     *single = false;
     if (bm_ends_with(s->name, BM_SHARD_SUFFIX))
         return open_set(s);
+    *single = s->about.kind == BM_PACKED_ONLY; /* which is refused */
+    if (*single)
+        return BM_OK;
     if (kind == bm_kind_gzip)
         return open_manifest(s);
     *single = kind != NULL;

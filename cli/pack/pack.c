@@ -132,6 +132,12 @@ static bm_status take_more(const bm_arguments *a,
     source->n_more = (size_t)a->n_nouns;
     if (a->n_nouns == 0 || importer == &bm_importer_returnn)
         return BM_OK;
+    if (source->targets != NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: unexpected file '%s'; --targets takes one. Join "
+                       "several: cat ali.*.gz > ali.gz, or give --targets "
+                       "\"ark:gunzip -c ali.*.gz |\" with --allow-pipes",
+                       a->nouns[0]);
     return BM_FAIL(BM_ERR_ARG,
                    "pack: unexpected file '%s'; only --returnn takes several",
                    a->nouns[0]);
@@ -277,9 +283,30 @@ static bool has_option(const bm_option *options, const char *key)
     return false;
 }
 
-/* Settings of other importers. */
+/* A setting of recordings, or of features, that --kaldi DIR does not read. */
+static bm_status refuse_of_kaldi(const char *directory, const char *key,
+                                 const bm_importer_ops *importer,
+                                 const bm_importer_ops *other)
+{
+    bool features = importer == &bm_importer_features;
+
+    if (features && other == &bm_importer_audio)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s.%s is a setting of recordings, but of %s its "
+                       "feats.scp is read, whose features are made; remove the "
+                       "setting, or give --audio %s, which reads wav.scp",
+                       importer->section, key, directory, directory);
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s.%s is a setting of --%s, not of --kaldi %s, of which %s "
+                   "is read; remove it",
+                   importer->section, key, other->name, directory,
+                   features ? "feats.scp" : "wav.scp");
+}
+
+/* Settings of other importers. kaldi: the data directory, or NULL. */
 static bm_status check_others(const bm_config *config,
-                              const bm_importer_ops *importer)
+                              const bm_importer_ops *importer,
+                              const char *kaldi)
 {
     const bm_importer_ops *const *all = bm_importer_list();
 
@@ -287,11 +314,13 @@ static bm_status check_others(const bm_config *config,
         for (const bm_option *o = all[i]->options; o->key != NULL; o++)
             if (bm_config_text(config, importer->section, o->key) != NULL &&
                 !has_option(importer->options, o->key))
-                return BM_FAIL(
-                    BM_ERR_CONFIG,
-                    "%s.%s is a setting of --%s, not of --%s; remove "
-                    "it",
-                    importer->section, o->key, all[i]->name, importer->name);
+                return kaldi != NULL
+                           ? refuse_of_kaldi(kaldi, o->key, importer, all[i])
+                           : BM_FAIL(BM_ERR_CONFIG,
+                                     "%s.%s is a setting of --%s, not of --%s; "
+                                     "remove it",
+                                     importer->section, o->key, all[i]->name,
+                                     importer->name);
     return BM_OK;
 }
 
@@ -323,7 +352,7 @@ static bm_status read_config(const bm_arguments *a,
     bm_pack_sections(importer, sections);
     BM_TRY(bm_arguments_set(a, config));
     BM_TRY(set_labels(a, importer, config));
-    BM_TRY(check_others(config, importer));
+    BM_TRY(check_others(config, importer, bm_argument(a, "kaldi")));
     BM_TRY(check_training(config, sections));
     return bm_config_check(config, sections);
 }
@@ -409,12 +438,13 @@ static const bm_flag flags[] = {
      "classes of --idx; default: its name with labels-idx1 for images-idx3", 0,
      false},
     {"targets", "FILE",
-     "archive or list of Kaldi with a class for each frame, for loss = "
-     "cross_entropy",
+     "archive or list of Kaldi, or with --allow-pipes a command, with a class "
+     "for each frame, for loss = cross_entropy",
      0, false},
     {"allow-pipes", NULL,
-     "run the commands that a list has in place of files ('sph2pipe .. |')", 0,
-     false},
+     "run the commands that a list or --targets has in place of files "
+     "('sph2pipe .. |')",
+     0, false},
     {"image-dir", "DIR",
      "folder of the images of a list of PyLaia, after --images LIST", 0, false},
     {"units", "characters|words",

@@ -391,12 +391,14 @@ static bm_status check_texts(const packing *p)
     if (p->plan->resume ||
         p->importer->without_text <= p->plan->most_left_out / 100)
         return BM_OK;
-    return BM_FAIL(BM_ERR_FORMAT,
-                   "%.3g %% of the sequences have no text, though others do. "
-                   "This is more than %g %%, and nothing was packed; give them "
-                   "texts (empty ones if nothing is said), pack them as a set "
-                   "of their own, or leave them out with --max-left-out %.0f",
-                   percent, p->plan->most_left_out, ceil(percent));
+    return BM_FAIL(
+        BM_ERR_FORMAT,
+        "%.3g %% of the sequences have no text, though others do, "
+        "e.g. %s. This is more than %g %%, and nothing was packed; give them "
+        "texts (empty ones if nothing is said), pack them as a set "
+        "of their own, or leave them out with --max-left-out %.0f",
+        percent, p->importer->first_without, p->plan->most_left_out,
+        ceil(percent));
 }
 
 /* Fails if there is nothing, or too much was left out. */

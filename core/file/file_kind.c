@@ -24,6 +24,8 @@ static const char images[] =
     "bmuf decode reads such files, bmuf pack --images a manifest that lists "
     "them";
 static const char archives[] = "unpack it first";
+static const char wide[] =
+    "make UTF-8 of it: iconv -f UTF-16 -t UTF-8 FILE > NEW";
 static const char features[] =
     "bmuf decode reads such files, bmuf pack --features a manifest that lists "
     "them";
@@ -46,6 +48,10 @@ static const struct magic {
     const char *kind, *use;
 } magics[] = {
     {"\x89PNG\r\n\x1a\n", 8, 0, "a PNG image", images},
+    {"ftyp", 4, 4, "an MP4 or M4A file",
+     "make WAV of it: ffmpeg -i FILE FILE.wav"},
+    {"\xff\xfe", 2, 0, "a text in UTF-16", wide},
+    {"\xfe\xff", 2, 0, "a text in UTF-16", wide},
     {"\x89HDF\r\n\x1a\n", 8, 0, bm_kind_hdf5,
      "shards are read by bmuf info, check, train, eval and decode, "
      "files of RETURNN by bmuf pack --returnn"},

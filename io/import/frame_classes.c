@@ -2,8 +2,10 @@
 
 #include "core/grow.h"
 #include "core/words.h"
+#include "io/import/command_output.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/import/manifest/lines.h"
+#include "io/import/manifest/manifest.h"
 #include "io/place.h"
 #include "io/shard/shard.h"
 
@@ -23,7 +25,9 @@ struct bm_frame_classes {
     size_t used, room_all;
     int32_t highest;
     bool has_zero;
-    const char *path; /* for messages; borrowed while it is read */
+    /* borrowed while it is read: its name in messages, and what is opened, which
+     * is the output of the command `path` if it is one */
+    const char *path, *file;
 };
 
 static bm_status add(bm_frame_classes *c, const char *id, const bm_integers *x)
@@ -63,7 +67,8 @@ static bm_status read_archive(bm_frame_classes *c)
     bm_problem problem = {0};
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(bm_kaldi_open(&f, c->path));
+    BM_TRY_DONE(bm_kaldi_open(&f, c->file));
+    f.path = c->path;
     for (;;) {
         BM_TRY_DONE(bm_kaldi_key(&f, id, sizeof id, &problem));
         BM_TRY_DONE(check(&problem));
@@ -119,7 +124,7 @@ static bm_status read_list(bm_frame_classes *c)
     bm_place last = {.file = ""};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_lines_open(&lines, c->path));
+    BM_TRY(bm_lines_open(&lines, c->file));
     for (;;) {
         BM_TRY_DONE(bm_lines_next(lines, &line, &length));
         if (line == NULL)
@@ -142,14 +147,41 @@ static int by_id(const void *left, const void *right)
     return strcmp(a->id, b->id);
 }
 
-static bm_status read_all(bm_frame_classes *c, const char *path)
+/* c->file <- c->path, or the output of the command that it is. */
+static bm_status find_file(bm_frame_classes *c, bool pipes,
+                           bm_command_output *output)
+{
+    bm_problem problem = {0};
+
+    c->file = c->path;
+    if (!bm_manifest_is_pipe(c->path))
+        return BM_OK;
+    if (!pipes)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --targets: a command, which is not run: %.300s; "
+                       "let pack run it with --allow-pipes, or write its "
+                       "output to a file and give that",
+                       c->path);
+    BM_TRY(bm_command_output_read(output, c->path, &problem));
+    BM_TRY(check(&problem));
+    c->file = output->path;
+    return BM_OK;
+}
+
+static bm_status read_all(bm_frame_classes *c, const char *path, bool pipes)
 {
     bool list = strncmp(path, "scp:", 4) == 0 || bm_ends_with(path, ".scp");
     bool marked =
         strncmp(path, "scp:", 4) == 0 || strncmp(path, "ark:", 4) == 0;
+    bm_command_output output = {0};
+    bm_status status = BM_OK;
 
     c->path = marked ? path + 4 : path;
-    BM_TRY(list ? read_list(c) : read_archive(c));
+    status = find_file(c, pipes, &output);
+    if (status == BM_OK)
+        status = list ? read_list(c) : read_archive(c);
+    bm_command_output_remove(&output);
+    BM_TRY(status);
     if (c->n == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s is empty; it should have a class for "
@@ -163,14 +195,15 @@ static bm_status read_all(bm_frame_classes *c, const char *path)
     return BM_OK;
 }
 
-bm_status bm_frame_classes_read(bm_frame_classes **out, const char *path)
+bm_status bm_frame_classes_read(bm_frame_classes **out, const char *path,
+                                bool pipes)
 {
     bm_frame_classes *c = calloc(1, sizeof *c);
     bm_status status = BM_OK;
 
     if (c == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for classes of frames");
-    status = read_all(c, path);
+    status = read_all(c, path, pipes);
     if (status == BM_OK)
         *out = c;
     else

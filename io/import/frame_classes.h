@@ -16,12 +16,13 @@ typedef struct bm_frame_classes bm_frame_classes;
 
 /*
  * Reads the whole file at `path`, which may begin with "ark:" or "scp:", into
- * memory: 4 bytes a frame. Fails with BM_ERR_MISSING, with BM_ERR_FORMAT for
- * damaged data, a class below 0 or an id that occurs twice, with BM_ERR_IO or
- * BM_ERR_MEMORY. Free with bm_frame_classes_free; NULL is a no-op.
+ * memory: 4 bytes a frame. With `pipes` it may be a command, "ark:gunzip -c a.gz |".
+ * Fails with BM_ERR_MISSING, with BM_ERR_ARG for a command without `pipes`, with
+ * BM_ERR_FORMAT for damaged data, a command that fails, a class below 0 or an id
+ * that occurs twice, with BM_ERR_IO, BM_ERR_CREATE or BM_ERR_MEMORY. Free with bm_frame_classes_free; NULL is a no-op.
  */
 BM_CHECKED bm_status bm_frame_classes_read(bm_frame_classes **out,
-                                           const char *path);
+                                           const char *path, bool pipes);
 void bm_frame_classes_free(bm_frame_classes *c);
 
 /* The highest class; whether 0 is the class of a frame; the number of frames. */

@@ -126,8 +126,8 @@ static bm_status audio_read(bm_importer *i, bm_import_reader *r,
                                &r->frames));
     if (r->frames.n == 0)
         bm_problem_set(&r->problem, "shorter than a window",
-                       "%.3f s: shorter than one window of %g ms",
-                       (double)e->sound.n / (double)e->sound.rate,
+                       "%s: %.3f s: shorter than one window of %g ms",
+                       row->path, (double)e->sound.n / (double)e->sound.rate,
                        s->window_ms);
     return BM_OK;
 }

@@ -60,7 +60,7 @@ static bm_status read_classes(bm_importer *i, const bm_import_source *source)
     bm_import_base *b = i->self;
     int32_t highest = 0;
 
-    BM_TRY(bm_frame_classes_read(&b->classes, path));
+    BM_TRY(bm_frame_classes_read(&b->classes, path, source->pipes));
     highest = bm_frame_classes_highest(b->classes);
     if (source->classes == 0 && (i->comm == NULL || bm_comm_rank(i->comm) == 0))
         doubt_classes(b->classes, path);
@@ -111,6 +111,7 @@ bm_status bm_import_open(bm_importer *i, size_t self_size,
         return read_classes(i, source);
     i->no_texts = bm_manifest_why_no_texts(b->manifest);
     i->without_text = bm_manifest_without_text(b->manifest);
+    i->first_without = bm_manifest_first_without_text(b->manifest);
     return BM_OK;
 }
 

@@ -37,8 +37,9 @@ static const bm_option options[] = {
 typedef struct idx_file {
     char path[4096];
     gzFile file;
-    size_t dim[3]; /* images, rows, columns */
-    size_t read;   /* images */
+    size_t dim[3];    /* images, rows, columns */
+    size_t read;      /* images */
+    const char *noun; /* of them: "image", "class" */
 } idx_file;
 
 typedef struct idx {
@@ -78,9 +79,9 @@ static bm_status read_bytes(idx_file *f, void *out, size_t n)
         return BM_OK;
     BM_TRY(check_gzip(f));
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s ends in image %zu of %zu; fetch it again, or pack the "
+                   "%s ends in %s %zu of %zu; fetch it again, or pack the "
                    "file it was made from",
-                   f->path, f->read + 1, f->dim[0]);
+                   f->path, f->noun, f->read + 1, f->dim[0]);
 }
 
 static bm_status read_header(idx_file *f, size_t rank)
@@ -178,6 +179,8 @@ static bm_status idx_open(bm_importer *i, const bm_import_source *source)
     i->self = self;
     if (self == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for an importer");
+    self->images.noun = "image";
+    self->labels.noun = "class";
     snprintf(self->images.path, sizeof self->images.path, "%s", source->path);
     BM_TRY(open_file(&self->images, 3));
     BM_TRY(find_labels(self, s->labels));

@@ -119,7 +119,8 @@ struct bm_importer {
                              bm_manifest_why_no_texts; NULL: some have, or
                              labels are no texts */
     double without_text;  /* fraction of the sequences, if others have one */
-    bm_comm *comm;        /* borrowed; NULL: one process */
+    const char *first_without; /* text: as bm_manifest_first_without_text */
+    bm_comm *comm;             /* borrowed; NULL: one process */
     void *self;
 };
 

@@ -110,7 +110,8 @@ static bm_status invalid(const char *path)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a shard; %s", path, kind,
                        bm_file_kind_use(kind));
     return BM_FAIL(BM_ERR_FORMAT,
-                   "%s: empty, truncated, or not completely written (HDF5: %s)",
+                   "%s: empty, truncated, or not completely written; make or "
+                   "copy it again (HDF5: %s)",
                    path, bm_h5_reason());
 }
 

@@ -5,6 +5,7 @@
 #include "io/sound/sound.h"
 
 #include "core/file/file_kind.h"
+#include "core/words.h"
 #include "io/sound/claimed_end.h"
 #include "io/sound/mp3_head.h"
 #include "io/sound/sound_bytes.h"
@@ -122,6 +123,7 @@ static void refuse(source *f, bm_problem *problem)
 {
     const char *why = sf_strerror(NULL), *path = f->bytes.path;
     const char *kind = bm_file_kind(path);
+    const char *text = kind == NULL ? bm_text_kind(path) : NULL;
 
     if (bm_sphere_is_shortened(&f->bytes))
         bm_problem_set(problem, "compressed",
@@ -136,8 +138,23 @@ static void refuse(source *f, bm_problem *problem)
         bm_problem_set(problem, "compressed",
                        "%s is %s; only lists may be compressed: unpack it",
                        path, kind);
+    else if (bm_sound_bytes_length(&f->bytes) == 0)
+        bm_problem_set(problem, "not a recording",
+                       "%s: empty; make or fetch it again", path);
+    else if (text != NULL)
+        bm_problem_set(problem, "not a recording",
+                       "%s: %s, not a recording; give the path of a recording",
+                       path, text);
+    else if (kind != NULL && kind != bm_kind_binary &&
+             !bm_ends_with(kind, "recording"))
+        bm_problem_set(problem, "not a recording",
+                       "%s: %s, not a recording; %s", path, kind,
+                       bm_file_kind_use(kind));
     else
-        bm_problem_set(problem, "not a recording", "%s: %s", path, why);
+        bm_problem_set(problem, "not a recording",
+                       "%s: cannot be read as a recording (libsndfile: %s); "
+                       "make it again, or WAV of it: ffmpeg -i FILE FILE.wav",
+                       path, why);
 }
 
 static void describe(bm_sound *s, const SF_INFO *info)

@@ -191,19 +191,18 @@ static void test_presets_for_images_train_a_block(void **_)
 
 static void test_broken_files_are_refused_in_one_line(void **_)
 {
-    static const unsigned char short_head[] = {0, 0, 8, 3, 0, 0},
-                               other[] = {0, 0, 13, 3, 0, 0, 0, 1},
-                               huge[] = {0,    0,    8,    3,    0xff, 0xff,
-                                         0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                         0,    0,    0,    2},
-                               two[] = {0, 0, 8, 1, 0, 0, 0, 2, 1, 2},
-                               cut[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0,
-                                        0, 1, 0, 0, 0, 2, 9, 9, 9},
-                               more[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0,
-                                         0, 1, 0, 0, 0, 1, 9, 9, 9},
-                               zero[] = {0, 0, 8, 3, 0, 0, 0, 0,
-                                         0, 0, 0, 1, 0, 0, 0, 1},
-                               many[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
+    static const unsigned char
+        short_head[] = {0, 0, 8, 3, 0, 0},
+        other[] = {0, 0, 13, 3, 0, 0, 0, 1},
+        huge[] = {0,    0,    8,    3,    0xff, 0xff, 0xff, 0xff,
+                  0xff, 0xff, 0xff, 0xff, 0,    0,    0,    2},
+        two[] = {0, 0, 8, 1, 0, 0, 0, 2, 1, 2},
+        cut[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 9, 9, 9},
+        more[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9, 9},
+        good[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 9, 9},
+        few[] = {0, 0, 8, 1, 0, 0, 0, 2, 1},
+        zero[] = {0, 0, 8, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1},
+        many[] = {0, 0, 8, 1, 0xff, 0xff, 0xff, 0xff, 1};
     static const struct {
         const unsigned char *images;
         size_t size;
@@ -224,6 +223,8 @@ static void test_broken_files_are_refused_in_one_line(void **_)
         {huge, sizeof huge, two, sizeof two, 65,
          "has 4294967295 images, but x-labels has 2 classes"},
         {cut, sizeof cut, two, sizeof two, 65, "x-images ends in image 2 of 2"},
+        {good, sizeof good, few, sizeof few, 65,
+         "x-labels ends in class 2 of 2"},
         {more, sizeof more, two, sizeof two, 65,
          "x-images has more bytes than the 2 images"},
         {zero, sizeof zero, two, sizeof two, 65, "x-images: it has no images"},

@@ -64,7 +64,7 @@ static void read_classes(const char *path)
 {
     bm_frame_classes *c = NULL;
 
-    if (bm_frame_classes_read(&c, path) == BM_OK)
+    if (bm_frame_classes_read(&c, path, false) == BM_OK)
         FUZZ_RULE(bm_frame_classes_highest(c) >= 0);
     bm_frame_classes_free(c);
 }

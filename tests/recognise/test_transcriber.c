@@ -194,9 +194,17 @@ static void test_models_that_cannot_transcribe_are_refused(void **_)
     t = open_model("mnist.safetensors");
     assert_status(bm_transcriber_file(t, in_folder("test-0.wav"), NULL, &none),
                   BM_ERR_FORMAT,
-                  "trained on what bmuf pack --idx makes, which is decoded "
-                  "only as a packed set");
+                  "trained on what bmuf pack --idx makes, and reads packed "
+                  "sets alone; pack the file and decode the set: bmuf pack "
+                  "--idx FILE --out DIR --vocab MODEL");
     bm_transcriber_close(t);
+    write_gzip("pen.gz", ".VERSION 1.0\n");
+    write_text("pen.dat", ".VERSION 1.0\n");
+    assert_fails(BMUF("decode", "mnist.safetensors", "pen.gz"), 65,
+                 "pen.gz: the model was trained on what bmuf pack --idx makes");
+    assert_fails(
+        BMUF("decode", "mnist.safetensors", "pen.dat"), 65,
+        "pen.dat: the model was trained on what bmuf pack --idx makes");
 }
 
 /* Blanks are between all labels and at both ends; class 1 is the space. */

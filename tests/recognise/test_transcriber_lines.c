@@ -13,6 +13,8 @@
 #include <png.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- line images --------------------------------------------------------- */
 
@@ -229,6 +231,17 @@ static void test_pages_and_lists_of_pylaia_are_to_be_packed(void **_)
                  "the packed set: bmuf pack --images page.xml --out DIR");
     assert_fails(BMUF("align", "lines", "page.xml"), 65,
                  "page.xml is a page in XML, not a manifest; pack it");
+    assert_int_equal(mkdir(in_folder("book"), 0777), 0);
+    assert_int_equal(link(in_folder("line-0.png"), in_folder("book/p1.png")),
+                     0);
+    assert_code(BMUF("decode", "lines", "book"), 0);
+    write_text("book/p1.xml", "<?xml version=\"1.0\"?>\n<PcGts/>\n");
+    assert_fails(BMUF("decode", "lines", "book"), 65,
+                 "book/p1.png is a page, whose lines are in book/p1.xml; pack "
+                 "the pages and give the packed set: bmuf pack --images book/ "
+                 "--out DIR --vocab MODEL");
+    write_text("book/p1.xml", "<?xml version=\"1.0\"?>\n<mets/>\n");
+    assert_code(BMUF("decode", "lines", "book"), 0);
     write_text("tr.txt", "# set\nline-0 a <space> b\nline-1 b\n");
     assert_fails(BMUF("decode", "lines", "tr.txt"), 65,
                  "there is no line-0 a <space> b; pack a list of PyLaia first: "

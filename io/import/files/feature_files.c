@@ -7,7 +7,6 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
-#include "core/finite.h"
 #include "io/import/files/feature_parts.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/place.h"
@@ -60,21 +59,22 @@ static bm_status read_whole(const bm_place *place, file_format format,
                             size_t mfc_dim, bm_frames *x, bm_problem *problem)
 {
     const char *fault = NULL;
-    char *file = NULL;
+    char *file = NULL, detail[BM_MOST_DETAIL] = "";
     size_t size = 0;
     bm_status status = bm_file_read(place->file, most_bytes, &file, &size);
 
     if (status != BM_OK)
         return bm_problem_of(status, place->file, problem);
     if (format == NPY)
-        status = bm_npy_read((const uint8_t *)file, size, x, &fault);
+        status = bm_npy_read((const uint8_t *)file, size, x, &fault, detail);
     else if (format == NPZ)
-        status =
-            bm_npz_read((const uint8_t *)file, size, place->member, x, &fault);
+        status = bm_npz_read((const uint8_t *)file, size, place->member, x,
+                             &fault, detail);
     else
-        status = bm_htk_read((const uint8_t *)file, size, mfc_dim, x, &fault);
+        status = bm_htk_read((const uint8_t *)file, size, mfc_dim, x, &fault,
+                             detail);
     if (status == BM_OK && fault != NULL)
-        bm_problem_set(problem, fault, "%s: %s", place->file, fault);
+        bm_problem_set(problem, fault, "%s: %s%s", place->file, fault, detail);
     free(file);
     return status;
 }
@@ -142,15 +142,6 @@ static void cut(const bm_place *place, bm_frames *x, bm_problem *problem)
                 x->dim * sizeof *x->x);
 }
 
-static void check_numbers(const bm_place *place, const bm_frames *x,
-                          bm_problem *problem)
-{
-    static const char fault[] = "some numbers are NaN or infinite";
-
-    if (!bm_all_finite(x->x, x->n * x->dim))
-        bm_problem_set(problem, fault, "%s: %s", place->file, fault);
-}
-
 bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
                                bm_problem *problem)
 {
@@ -171,6 +162,6 @@ bm_status bm_feature_file_read(const char *path, size_t mfc_dim, bm_frames *x,
     if (!bm_problem_is(problem) && place.cut)
         cut(&place, x, problem);
     if (!bm_problem_is(problem))
-        check_numbers(&place, x, problem);
+        bm_problem_check_finite(x->x, x->n, x->dim, path, problem);
     return BM_OK;
 }

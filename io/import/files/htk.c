@@ -12,6 +12,7 @@
 #include "io/import/files/feature_parts.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { HEADER = 12, COMPRESSED = 02000, CHECKSUM = 010000, VECTOR = 040000 };
@@ -118,16 +119,40 @@ static bm_status read_htk(const uint8_t *file, const header *h, bm_frames *x,
     return BM_OK;
 }
 
+/* The sizes that the file would have by its first bytes. */
+static void say_size(const uint8_t *file, size_t size, char *detail)
+{
+    header h = {0};
+    uint64_t big = 0, little = 0, htk = 0;
+
+    if (size < HEADER)
+        return;
+    h = (header){.frames = four(file, true),
+                 .bytes = two(file + 8),
+                 .kind = two(file + 10)};
+    big = four(file, true);
+    little = four(file, false);
+    htk = HEADER + (uint64_t)h.frames * h.bytes +
+          ((h.kind & CHECKSUM) != 0 ? 2 : 0);
+    snprintf(
+        detail, BM_MOST_DETAIL,
+        ": %zu bytes, where HTK's would need %llu, and Sphinx's %llu; make "
+        "or copy it again",
+        size, (unsigned long long)htk,
+        4 * (1 + (unsigned long long)(big < little ? big : little)));
+}
+
 static bm_status read_sphinx(const uint8_t *file, size_t size, size_t dim,
-                             bm_frames *x, const char **fault)
+                             bm_frames *x, const char **fault, char *detail)
 {
     size_t n = size / 4;
     bool big = size >= 4 && four(file, true) == n - 1;
 
-    if (size < 4 || size % 4 != 0 || (!big && four(file, false) != n - 1))
+    if (size < 4 || size % 4 != 0 || (!big && four(file, false) != n - 1)) {
         *fault = "the length of the file disagrees with its header, of HTK or "
                  "of Sphinx";
-    else if ((n - 1) % dim != 0)
+        say_size(file, size, detail);
+    } else if ((n - 1) % dim != 0)
         *fault = "the file ends within a frame; features.dim may be wrong";
     else if (n == 1)
         *fault = "no frames";
@@ -140,11 +165,12 @@ static bm_status read_sphinx(const uint8_t *file, size_t size, size_t dim,
 }
 
 bm_status bm_htk_read(const uint8_t *file, size_t size, size_t dim,
-                      bm_frames *x, const char **fault)
+                      bm_frames *x, const char **fault,
+                      char detail[BM_MOST_DETAIL])
 {
     header h = {0};
 
     if (read_header(file, size, &h))
         return read_htk(file, &h, x, fault);
-    return read_sphinx(file, size, dim, x, fault);
+    return read_sphinx(file, size, dim, x, fault, detail);
 }

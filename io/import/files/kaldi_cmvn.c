@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct reading {
     const char *path;
@@ -168,6 +169,14 @@ bm_status bm_kaldi_cmvn_read(const char *path, const char *const *names,
                  .self = self};
     bm_status status = BM_OK;
 
+    if (access(path, F_OK) != 0)
+        return BM_FAIL(
+            BM_ERR_MISSING,
+            "%s is missing, which features.normalise = kaldi needs. "
+            "Make it: compute-cmvn-stats --spk2utt=ark:DIR/spk2utt "
+            "scp:DIR/feats.scp ark,scp:DIR/cmvn.ark,DIR/cmvn.scp; or "
+            "set features.normalise = speaker",
+            path);
     BM_TRY(bm_path_folder(r.directory, path));
     r.found = calloc(n + 1, sizeof *r.found);
     r.moments = calloc(BM_MOMENTS(dim), sizeof *r.moments);

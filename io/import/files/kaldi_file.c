@@ -148,8 +148,10 @@ static bm_status take_size(bm_kaldi_file *f, int32_t *out, bm_problem *problem)
     BM_TRY(take(f, bytes, sizeof bytes, problem));
     memcpy(out, bytes + 1, sizeof *out);
     if (!bm_problem_is(problem) && bytes[0] != 4)
-        fault(f, at(f) - sizeof bytes, damaged,
-              "no integer of 4 bytes, which should be here", problem);
+        fault(
+            f, at(f) - sizeof bytes, damaged,
+            "no integer of 4 bytes, which should be here; make the file again",
+            problem);
     return BM_OK;
 }
 
@@ -491,15 +493,29 @@ static bm_status binary_integers(bm_kaldi_file *f, bm_integers *out,
 {
     uint64_t begin = at(f);
     int32_t n = 0;
+    int c = 0;
 
-    if (gzgetc(f->file) != 'B')
-        fault(f, begin, damaged, "no binary object begins here", problem);
-    else
+    if (gzgetc(f->file) != 'B') {
+        fault(f, begin, damaged,
+              "no binary object begins here; make the file "
+              "again",
+              problem);
+        return BM_OK;
+    }
+    c = gzgetc(f->file);
+    if (c == 'F' || c == 'D' || c == 'C')
+        fault(f, begin, "not integers",
+              "floats, where there should be integers; give an alignment, such "
+              "as ali-to-pdf writes",
+              problem);
+    (void)gzungetc(c, f->file);
+    if (!bm_problem_is(problem))
         BM_TRY(take_size(f, &n, problem));
     if (!bm_problem_is(problem) &&
         (n < 0 || (uint64_t)n > (f->most - at(f)) / 5))
         fault(f, at(f), damaged,
-              "the number of integers is impossible, or the file is truncated",
+              "the number of integers is impossible, or the file is truncated; "
+              "make or copy it again",
               problem);
     if (bm_problem_is(problem))
         return BM_OK;
@@ -521,7 +537,10 @@ static bm_status text_integers(bm_kaldi_file *f, bm_integers *out,
         if (word[0] == '[' || word[0] == ']') /* kaldiio writes them */
             continue;
         if (*end != '\0' || x < INT32_MIN || x > INT32_MAX) {
-            fault(f, at(f), damaged, "a word that is not an integer", problem);
+            fault(f, at(f), damaged,
+                  "a word that is not an integer; give an alignment, such as "
+                  "ali-to-pdf writes",
+                  problem);
             return BM_OK;
         }
         BM_TRY(bm_grow(&out->x, out->n, &out->room, sizeof *out->x));

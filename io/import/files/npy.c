@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #define ZLIB_CONST /* input is not changed */
@@ -141,7 +142,19 @@ static const char *parse(const char *text, size_t length, array *a)
                                                   : "the header is damaged";
 }
 
-static const char *read_head(const uint8_t *file, size_t size, array *a)
+static void say_size(size_t size, const array *a, char *detail)
+{
+    size_t row = a->columns * a->width; /* columns < 10^18 */
+
+    if (row == 0 || a->rows <= (SIZE_MAX - a->start) / row)
+        snprintf(detail, BM_MOST_DETAIL,
+                 ": %zu bytes, where its header needs %zu; save or copy it "
+                 "again",
+                 size, a->start + a->rows * row);
+}
+
+static const char *read_head(const uint8_t *file, size_t size, array *a,
+                             char *detail)
 {
     static const uint8_t magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
     size_t begin, length, numbers;
@@ -156,15 +169,17 @@ static const char *read_head(const uint8_t *file, size_t size, array *a)
     if (file[6] > 1)
         length |= (size_t)file[10] << 16 | (size_t)file[11] << 24;
     if (length > size - begin)
-        return "the file ends within its header";
+        return "the file ends within its header; save or copy it again";
     fault = parse((const char *)file + begin, length, a);
     if (fault != NULL)
         return fault;
     a->start = begin + length;
     numbers = (size - a->start) / a->width;
     if ((size - a->start) % a->width != 0 || a->columns == 0 ||
-        numbers % a->columns != 0 || numbers / a->columns != a->rows)
+        numbers % a->columns != 0 || numbers / a->columns != a->rows) {
+        say_size(size, a, detail);
         return "the length of the file disagrees with the shape";
+    }
     return NULL;
 }
 
@@ -193,11 +208,11 @@ static float number_at(const uint8_t *p, const array *a)
 }
 
 bm_status bm_npy_read(const uint8_t *file, size_t size, bm_frames *x,
-                      const char **fault)
+                      const char **fault, char detail[BM_MOST_DETAIL])
 {
     array a = {0};
 
-    *fault = read_head(file, size, &a);
+    *fault = read_head(file, size, &a, detail);
     if (*fault == NULL && a.rows == 0)
         *fault = "no frames";
     if (*fault != NULL)
@@ -254,12 +269,27 @@ static bool is_wanted(const uint8_t *name, size_t n, const char *wanted)
     return k == 0 || (n - 4 == k && memcmp(name, wanted, k) == 0);
 }
 
+/* Adds the name of an array to a list; "" before the first. */
+static void list_name(const uint8_t *name, size_t n, char *list)
+{
+    size_t used = strlen(list);
+
+    if (n < 4 || memcmp(name + n - 4, ".npy", 4) != 0)
+        return;
+    if (used + n + 8 < BM_MOST_DETAIL)
+        sprintf(list + used, "%s%.*s", used == 0 ? "; it has " : ", ",
+                (int)(n - 4), (const char *)name);
+    else if (used > 0 && strcmp(list + used - 2, "..") != 0)
+        strcpy(list + used, ", ..");
+}
+
 /* Looks through the central directory. Returns NULL or the error. */
 static const char *find_member(const uint8_t *file, size_t size,
-                               const char *wanted, member *out)
+                               const char *wanted, member *out, char *detail)
 {
     const uint8_t *end = size >= END ? find_end(file, size) : NULL;
     size_t at = 0, entries = 0, found = 0;
+    char names[BM_MOST_DETAIL] = "";
 
     if (end == NULL)
         return "no zip archive, which an .npz is, or truncated; save it again";
@@ -279,8 +309,11 @@ static const char *find_member(const uint8_t *file, size_t size,
             *out =
                 (member){two(e + 10), four(e + 20), four(e + 24), four(e + 42)};
         }
+        list_name(e + ENTRY, name, names);
         at += ENTRY + name + two(e + 30) + two(e + 32);
     }
+    if (found != 1)
+        memcpy(detail, names, sizeof names);
     if (found == 0)
         return wanted[0] != '\0' ? "no array of this name" : "no array in it";
     return found > 1 ? "several arrays; name one: x.npz:NAME" : NULL;
@@ -325,18 +358,19 @@ static const char *unpack(const uint8_t *file, size_t size, const member *m,
 }
 
 bm_status bm_npz_read(const uint8_t *file, size_t size, const char *wanted,
-                      bm_frames *x, const char **fault)
+                      bm_frames *x, const char **fault,
+                      char detail[BM_MOST_DETAIL])
 {
     member m = {0};
     const uint8_t *data = NULL;
     uint8_t *room = NULL;
     bm_status status = BM_OK;
 
-    *fault = find_member(file, size, wanted, &m);
+    *fault = find_member(file, size, wanted, &m, detail);
     if (*fault == NULL)
         *fault = unpack(file, size, &m, &data, &room);
     if (*fault == NULL)
-        status = bm_npy_read(data, m.size, x, fault);
+        status = bm_npy_read(data, m.size, x, fault, detail);
     else if ((*fault)[0] == '\0')
         status = BM_FAIL(BM_ERR_MEMORY, "no memory for an array");
     free(room);

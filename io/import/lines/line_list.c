@@ -1,8 +1,9 @@
 /*
  * line_list.c - lists of PyLaia: "id t h e <space> t e x t", one line each; '#'
- * begins a comment line. Where all words have one character, or <space> is among
- * them, they are characters, <unk> for one that is none of PyLaia's symbols; else
- * the rest of a line is the text itself. A list of ids alone has no texts.
+ * begins a comment line. Where all words have one character, or <space> or <sp>
+ * is among them, they are characters, <unk> for one that is none of PyLaia's
+ * symbols; else the rest of a line is the text itself. A list of ids alone has no
+ * texts.
  */
 #include "core/file/path.h"
 #include "io/import/lines/image_names.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static const char space[] = "<space>", unknown[] = "<unk>", blanks[] = " \t\r";
+static const char unknown[] = "<unk>", blanks[] = " \t\r";
 
 /* U+FFFD, a character that Unicode has for those that are unknown. */
 static const char replacement[] = "\xef\xbf\xbd";
@@ -53,9 +54,15 @@ static bool is(const char *word, size_t n, const char *name)
     return n == strlen(name) && strncmp(word, name, n) == 0;
 }
 
+/* PyLaia's own name of a blank, and that of its examples. */
+static bool is_space(const char *word, size_t n)
+{
+    return is(word, n, "<space>") || is(word, n, "<sp>");
+}
+
 /* What the words of all lines are, after the ids. */
 typedef struct looks {
-    bool spaced; /* <space> is among them */
+    bool spaced; /* <space> or <sp> is among them */
     bool single; /* they have one character each, or are in <> */
     bool any;    /* there are some */
 } looks;
@@ -67,7 +74,7 @@ static void look(looks *l, const char *at)
         size_t n = strcspn(at, blanks);
         bool named = at[0] == '<' && n > 2 && at[n - 1] == '>';
 
-        if (is(at, n, space))
+        if (is_space(at, n))
             l->spaced = true;
         if (character(at) < n && !named)
             l->single = false;
@@ -85,7 +92,7 @@ static const char *join(char *text)
     for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
         size_t n = strcspn(at, blanks);
 
-        if (is(at, n, space))
+        if (is_space(at, n))
             *to++ = ' ';
         else if (is(at, n, unknown))
             to = (char *)memcpy(to, replacement, sizeof replacement - 1) +
@@ -135,8 +142,10 @@ static bm_status read_line(const list *l, char *line, size_t number)
         text = trim(text);
     if (odd != NULL) {
         snprintf(fault, sizeof fault,
-                 "'%.*s' is not one character, as the words of other lines are",
-                 (int)strcspn(odd, blanks), odd);
+                 "'%.*s' is not one character, as the words of other lines "
+                 "are; a blank is <space> or <sp>",
+                 (int)(strcspn(odd, blanks) < 60 ? strcspn(odd, blanks) : 60),
+                 odd);
         l->taker->fault(l->taker->to, l->path, number, fault);
         return BM_OK;
     }

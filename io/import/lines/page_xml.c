@@ -124,8 +124,8 @@ static void trim(char *text)
     *to = '\0';
 }
 
-/* PAGE: of several TextEquiv the one with the least index. */
-static xmlChar *page_text(const xmlNode *line)
+/* PAGE: of several TextEquiv of a line or word the one with the least index. */
+static xmlChar *text_equiv(const xmlNode *line)
 {
     const xmlNode *best = NULL;
     double least = INFINITY;
@@ -142,6 +142,35 @@ static xmlChar *page_text(const xmlNode *line)
         }
     best = bm_xml_child(best, "Unicode");
     return best != NULL ? xmlNodeGetContent(best) : NULL;
+}
+
+/* Or the texts of its words, with blanks between them. */
+static xmlChar *page_text(const xmlNode *line)
+{
+    xmlChar *text = text_equiv(line);
+    xmlBuffer *all = NULL;
+
+    if (text != NULL)
+        trim((char *)text);
+    if ((text != NULL && *text != '\0') || bm_xml_child(line, "Word") == NULL)
+        return text;
+    xmlFree(text);
+    text = NULL;
+    all = xmlBufferCreate();
+    for (const xmlNode *c = line->children; all != NULL && c != NULL;
+         c = c->next) {
+        xmlChar *word = bm_xml_is(c, "Word") ? text_equiv(c) : NULL;
+
+        if (word != NULL) {
+            xmlBufferCat(all, (const xmlChar *)" ");
+            xmlBufferCat(all, word);
+        }
+        xmlFree(word);
+    }
+    if (all != NULL)
+        text = xmlBufferDetach(all);
+    xmlBufferFree(all);
+    return text;
 }
 
 /* ALTO: words, with a blank for each SP, or between all if there is none. */

@@ -398,6 +398,25 @@ double bm_manifest_without_text(const bm_manifest *m)
     return m->texts > 0 ? (double)(lines - m->texts) / (double)lines : 0;
 }
 
+const char *bm_manifest_first_without_text(bm_manifest *m)
+{
+    const bm_manifest_entry *e = m->entries;
+    char *out = m->first_without;
+
+    while (e < m->entries + m->n && e->has_text)
+        e++;
+    if (e == m->entries + m->n)
+        return "";
+    if (m->texts_path[0] != '\0')
+        snprintf(out, sizeof m->first_without,
+                 "%.400s, of which %s has no line", m->text + e->id,
+                 m->texts_path);
+    else
+        snprintf(out, sizeof m->first_without, "%.400s (%s:%zu)",
+                 m->text + e->id, m->text + e->file, e->line);
+    return out;
+}
+
 const char *bm_manifest_level(const bm_manifest *m)
 {
     return m->level;

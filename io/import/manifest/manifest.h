@@ -85,6 +85,8 @@ size_t bm_manifest_speakers(const bm_manifest *m); /* "" is one of them */
 const char *bm_manifest_why_no_texts(const bm_manifest *m);
 /* The fraction of rows without a text; 0 if none has one. */
 double bm_manifest_without_text(const bm_manifest *m);
+/* The first of them with its place, for a message; borrowed; "": there is none. */
+const char *bm_manifest_first_without_text(bm_manifest *m);
 
 /* The type of the segments, where files are UNIPEN's; borrowed. */
 const char *bm_manifest_level(const bm_manifest *m);

@@ -47,6 +47,15 @@ void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
     va_end(args);
 }
 
+void bm_manifest_fault_utf8(bm_manifest *m, size_t line, size_t byte)
+{
+    bm_manifest_fault_once(m, line,
+                           "byte %zu is not UTF-8; if the list is in Latin-1, "
+                           "make UTF-8 of it: iconv -f LATIN1 -t UTF-8 LIST > "
+                           "NEW",
+                           byte);
+}
+
 bm_status bm_manifest_pass(bm_manifest *m, bm_status status)
 {
     if (status != BM_ERR_FORMAT && status != BM_ERR_MISSING)

@@ -107,12 +107,13 @@ static const char *why_unusable(const bm_manifest *m, const char *path)
 /* One cause, and so one line. */
 static bm_status refuse_all(const bm_manifest *m)
 {
-    const char *path = m->text + m->entries[0].path;
+    const bm_manifest_entry *first = &m->entries[0];
+    const char *path = m->text + first->path;
 
     return BM_FAIL(BM_ERR_MISSING,
-                   "none of the %zu files of %s can be opened; line %zu: %s: "
+                   "none of the %zu files of %s can be opened; %.500s:%zu: %s: "
                    "%s%s%s",
-                   m->n, m->path, m->entries[0].line, path,
+                   m->n, m->path, m->text + first->file, first->line, path,
                    why_unusable(m, path), m->folders[0] != '\0' ? "; " : "",
                    m->folders);
 }

@@ -4,6 +4,8 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
+#include "core/log.h"
+#include "core/printable.h"
 #include "core/words.h"
 
 #include <jansson.h>
@@ -30,6 +32,28 @@ static const char *text_of(bm_manifest *m, size_t line, const json_t *value,
         return room->text;
     }
     bm_manifest_fault(m, line, "\"%s\" is not a text", key);
+    return NULL;
+}
+
+/* The same for a path, which Hugging Face's data sets have in an object. */
+static const char *path_of(bm_manifest *m, size_t line, const json_t *value,
+                           const char *key, number_text *room)
+{
+    const json_t *inner = json_object_get(value, "path");
+
+    if (json_is_array(value))
+        bm_manifest_fault_once(m, line,
+                               "\"%s\" is a list of files, of which only one "
+                               "is read; write a line for each file, or join "
+                               "them in one",
+                               key);
+    else if (json_is_object(value) && !json_is_string(inner))
+        bm_manifest_fault_once(m, line,
+                               "\"%s\" is an object without a \"path\"; write "
+                               "the file, and its path here as a text",
+                               key);
+    else
+        return text_of(m, line, inner != NULL ? inner : value, key, room);
     return NULL;
 }
 
@@ -66,7 +90,9 @@ static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
             seconds_of(m, line, value, key, start ? 0 : BM_LEAST_SECONDS);
         memcpy(field, &x, sizeof x);
     } else {
-        const char *text = text_of(m, line, value, key, room);
+        bool path = name->field == offsetof(bm_manifest_fields, path);
+        const char *text = path ? path_of(m, line, value, key, room)
+                                : text_of(m, line, value, key, room);
         memcpy(field, &text, sizeof text);
     }
 }
@@ -115,12 +141,14 @@ static void report_missing(bm_manifest *m, size_t line,
     bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
 }
 
-/* Of files with the names of other programs ids are made. */
-static void check_object(bm_manifest *m, size_t line,
+/* Of files with the names of other programs, or in objects, ids are made. */
+static void check_object(bm_manifest *m, size_t line, const json_t *object,
                          const char *const spelled[], const bool chosen[])
 {
     bool id = false, path = false;
-    int own = bm_manifest_find_name(m->kind);
+    int name = bm_manifest_find_name(m->kind);
+    bool own =
+        chosen[name] && !json_is_object(json_object_get(object, spelled[name]));
 
     for (int k = 0; k < BM_MANIFEST_NAMES; k++) {
         size_t field = bm_manifest_names[k].field;
@@ -128,7 +156,7 @@ static void check_object(bm_manifest *m, size_t line,
         id |= chosen[k] && field == offsetof(bm_manifest_fields, id);
         path |= chosen[k] && field == offsetof(bm_manifest_fields, path);
     }
-    if (!id && (chosen[own] || !path))
+    if (!id && (own || !path))
         bm_manifest_fault(m, line, "\"id\" is missing");
     if (!path)
         report_missing(m, line, spelled);
@@ -151,7 +179,7 @@ static bm_status read_object(bm_manifest *m, size_t line, json_t *object)
 
     look_up(m, line, object, spelled);
     bm_manifest_choose(m, line, spelled, chosen);
-    check_object(m, line, spelled, chosen);
+    check_object(m, line, object, spelled, chosen);
     for (int k = 0; k < BM_MANIFEST_NAMES; k++)
         if (chosen[k])
             set_field(m, line, &bm_manifest_names[k], spelled[k],
@@ -177,6 +205,48 @@ static bool is_cut(const json_t *object)
            json_is_object(json_object_get(object, "features")) ||
            json_object_get(object, "supervisions") != NULL ||
            is_made_cut(object);
+}
+
+static bool names_a_file(json_t *object)
+{
+    const char *key = NULL;
+    json_t *value = NULL;
+
+    json_object_foreach(object, key, value)
+    {
+        int name = bm_manifest_find_name(key);
+
+        if (name >= 0 &&
+            bm_manifest_names[name].field == offsetof(bm_manifest_fields, path))
+            return true;
+    }
+    return false;
+}
+
+/* What is combined to cuts; NULL: the object is none of it. */
+static const char *part_of_cuts(json_t *object)
+{
+    bool belongs = json_is_string(json_object_get(object, "recording_id"));
+
+    if (names_a_file(object))
+        return NULL;
+    if (json_is_array(json_object_get(object, "sources")))
+        return "recordings";
+    if (belongs && json_object_get(object, "storage_path") != NULL)
+        return "features";
+    return belongs && json_object_get(object, "start") != NULL ? "supervisions"
+                                                               : NULL;
+}
+
+static void refuse_part(bm_manifest *m, size_t line, const char *part)
+{
+    bm_manifest_fault_once(m, line,
+                           "one of Lhotse's %s, of which cuts are made; give "
+                           "--audio CUTS, which CutSet.from_manifests("
+                           "recordings, supervisions).to_file(CUTS) writes, or "
+                           "lhotse cut simple -r RECORDINGS -s SUPERVISIONS "
+                           "CUTS",
+                           part);
 }
 
 /* The file or the command of a cut's recording; NULL after a fault. *pipe: room
@@ -208,7 +278,24 @@ static const char *source_of_cut(bm_manifest *m, size_t line,
     return *pipe;
 }
 
-/* The speed by transforms; 0 after a fault. Of them only speeds are applied. */
+/* Notes once that the rate of the cuts is not that of their recordings. */
+static void note_rate(bm_manifest *m, size_t line, const json_t *transform)
+{
+    json_int_t rate = json_integer_value(json_object_get(
+        json_object_get(transform, "kwargs"), "target_sampling_rate"));
+
+    if (m->resampled)
+        return;
+    m->resampled = true;
+    bm_log(BM_NOTE,
+           "%s:%zu: the cut is resampled to %" JSON_INTEGER_FORMAT
+           " Hz, but recordings are read as they are, and resampled to "
+           "features.rate alone; set it to that of the cuts",
+           m->file, line, rate);
+}
+
+/* The speed by transforms; 0 after a fault. Of others, only a change of the rate
+ * needs nothing. */
 static double speed_of(bm_manifest *m, size_t line, const json_t *transforms)
 {
     const json_t *one = NULL;
@@ -220,8 +307,13 @@ static double speed_of(bm_manifest *m, size_t line, const json_t *transforms)
         const char *name = json_string_value(json_object_get(one, "name"));
         double factor = json_number_value(
             json_object_get(json_object_get(one, "kwargs"), "factor"));
+        bool resample = name != NULL && strcmp(name, "Resample") == 0;
         bool known = name != NULL && strcmp(name, "Speed") == 0 && m->speeds;
 
+        if (resample) {
+            note_rate(m, line, one);
+            continue;
+        }
         speed *= factor;
         if (known && speed >= BM_LEAST_SPEED && speed <= BM_MOST_SPEED)
             continue;
@@ -378,12 +470,16 @@ bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     bm_status status = BM_OK;
 
-    if (object == NULL)
+    if (object == NULL && bm_utf8_length(text) < strlen(text))
+        bm_manifest_fault_utf8(m, line, bm_utf8_length(text) + 1);
+    else if (object == NULL)
         bm_manifest_fault(m, line, "not JSON: %s", error.text);
     else if (!json_is_object(object))
         bm_manifest_fault(m, line, "not a JSON object { .. }");
     else if (json_is_object(json_object_get(object, "utts")))
         status = refuse_espnet(m);
+    else if (part_of_cuts(object) != NULL)
+        refuse_part(m, line, part_of_cuts(object));
     else if (is_cut(object))
         status = read_cut(m, line, object);
     else

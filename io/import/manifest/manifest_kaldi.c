@@ -346,6 +346,7 @@ static void say_where_texts_are(const directory *d)
 
     snprintf(m->no_texts, sizeof m->no_texts, "%s %s", d->texts.path,
              d->texts.there ? "has none of their ids" : "does not exist");
+    snprintf(m->texts_path, sizeof m->texts_path, "%s", d->texts.path);
 }
 
 static bm_status read_directory(directory *d)
@@ -375,6 +376,8 @@ static bm_status read_directory(directory *d)
     if (m->n == 0 && m->faults.n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s is empty", rows->path);
     say_where_texts_are(d);
+    if (m->faults.n > 0) /* of rows, which then are not all there */
+        return BM_OK;
     warn_of_unused(&d->texts, rows);
     warn_of_missing_speakers(d);
     return BM_OK;

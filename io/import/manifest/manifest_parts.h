@@ -80,6 +80,7 @@ struct bm_manifest {
                             "": nothing is known */
     const char *kind;   /* the key of the files */
     bool pipes, speeds; /* commands and speeds are allowed */
+    bool resampled;     /* such a cut of Lhotse was there */
     size_t folder;      /* length of the path's directory, with the slash */
     bool beside, clips; /* where the first file of a table that was found is: in
                            that directory, in its clips/ */
@@ -93,7 +94,9 @@ struct bm_manifest {
     size_t speakers;
     size_t texts;                 /* rows with a text */
     char no_texts[PATH_MAX + 64]; /* where a text would be; "": on its line */
-    char level[64];               /* type of UNIPEN's segments */
+    char texts_path[PATH_MAX];    /* the file with them; "": that of the rows */
+    char first_without[PATH_MAX + 512]; /* text: for a message */
+    char level[64];                     /* type of UNIPEN's segments */
     bm_manifest_table table;
     bm_faults faults;
     const char *listed[BM_MOST_CAUSES]; /* formats of bm_manifest_fault_once */
@@ -112,6 +115,9 @@ void bm_manifest_fault(bm_manifest *m, size_t line, const char *format, ...)
  * and the others are counted. */
 void bm_manifest_fault_once(bm_manifest *m, size_t line, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));
+
+/* Notes that a byte of a line, counted from 1, is not UTF-8. */
+void bm_manifest_fault_utf8(bm_manifest *m, size_t line, size_t byte);
 
 /* The same for a row. */
 void bm_manifest_fault_row(bm_manifest *m, const bm_manifest_entry *e,

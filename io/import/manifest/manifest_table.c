@@ -210,8 +210,7 @@ bm_status bm_manifest_row_of_table(bm_manifest *m, size_t line, char *text,
         return BM_OK;
     }
     if (bm_utf8_length(text) != length) {
-        bm_manifest_fault(m, line, "byte %zu is not UTF-8",
-                          bm_utf8_length(text) + 1);
+        bm_manifest_fault_utf8(m, line, bm_utf8_length(text) + 1);
         return BM_OK;
     }
     return m->table.n > 0 ? read_row(m, line, text)

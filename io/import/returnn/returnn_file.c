@@ -2,7 +2,6 @@
 
 #include "core/child.h"
 #include "core/file/file_kind.h"
-#include "core/finite.h"
 #include "core/grow.h"
 #include "core/log.h"
 #include "core/words.h"
@@ -464,9 +463,7 @@ bm_status bm_returnn_frames(bm_returnn_file *f, size_t sequence, bm_frames *x,
         return BM_OK;
     }
     BM_TRY(status);
-    if (!bm_all_finite(x->x, n * f->features))
-        bm_problem_set(problem, "some numbers are NaN or infinite",
-                       "%s: some numbers are NaN or infinite", f->path);
+    bm_problem_check_finite(x->x, n, f->features, f->path, problem);
     return BM_OK;
 }
 

@@ -308,7 +308,7 @@ static void test_broken_inputs_are_named_and_others_decoded(void **_)
         {"missing.wav", "missing.wav: No such file"},
         {"empty.wav", "empty.wav is empty"},
         {"cut.wav", "cut.wav: damaged or truncated"},
-        {"noise.wav", "noise.wav: "},
+        {"noise.wav", "noise.wav: cannot be read as a recording (libsndfile: "},
         {"short.wav", "short.wav: 0.010 s: shorter than one window of 25 ms"},
         {"silent.wav", "silent.wav: 0.000 s: shorter than one window"},
         {"page.png", "page.png is a PNG image, but the model was trained on "

@@ -235,8 +235,8 @@ static void test_sequences_without_a_text_are_left_out_among_others(void **_)
                "{\"id\": \"4\", \"audio\": \"1.wav\"}\n");
     o = BMUF("pack", "--audio", "half.jsonl", "--out", "half");
     assert_code(o, 65);
-    assert_says(o.err, "50 % of the sequences have no text, though others do. "
-                       "This is more than 1 %");
+    assert_says(o.err, "50 % of the sequences have no text, though others do, "
+                       "e.g. 1 (half.jsonl:1). This is more than 1 %");
     assert_int_equal(count_of(o.err, "left out"), 0); /* none was looked at */
     assert_false(has_shards("half"));
     o = BMUF("pack", "--audio", "half.jsonl", "--out", "half", "--max-left-out",

@@ -536,9 +536,9 @@ static void test_invalid_recordings_are_problems_of_their_items(void **state)
     assert_ok(open_importer(&i, "audio", NULL, two_tones));
     item = next_item(i);
     assert_string_equal(item.id, "a");
-    assert_non_null(strstr(item.problem->text, "a.wav: "));
-    assert_string_equal(next_item(i).problem->text,
-                        "0.012 s: shorter than one window of 25 ms");
+    assert_non_null(strstr(item.problem->text, "a.wav: a text, not a "));
+    assert_non_null(strstr(next_item(i).problem->text,
+                           "b.wav: 0.012 s: shorter than one window of 25 ms"));
     assert_null(next_item(i).id);
     bm_importer_close(i);
     write_text("b.wav", "neither");

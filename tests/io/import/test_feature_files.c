@@ -66,6 +66,14 @@ static bm_problem read_six(const char *name, size_t dim)
     return problem;
 }
 
+static void assert_problem(const char *name, size_t dim, const char *message)
+{
+    bm_problem problem = read_six(name, dim);
+
+    if (strstr(problem.text, message) == NULL)
+        fail_msg("'%s' is not in '%s'", message, problem.text);
+}
+
 static void test_arrays_of_both_versions_and_widths_are_read(void **state)
 {
     static const char wide_head[] =
@@ -85,6 +93,11 @@ static void test_arrays_of_both_versions_and_widths_are_read(void **state)
         wide[i] = six[i]; /* this machine is little-endian, as the file is */
     write_bytes("a.npy", file, make_npy(file, 1, wide_head, wide, sizeof wide));
     assert_string_equal(read_six("a.npy", 13).text, "");
+    wide[4] = 1e300;
+    write_bytes("a.npy", file, make_npy(file, 1, wide_head, wide, sizeof wide));
+    assert_problem("a.npy", 13,
+                   "a.npy: feature 1 of frame 1, both counted from 0, is "
+                   "infinite, or beyond the range of floats, 3.4e38; make");
 }
 
 static void test_invalid_arrays_are_problems(void **state)
@@ -103,7 +116,8 @@ static void test_invalid_arrays_are_problems(void **state)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3), }",
          "not two-dimensional"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3), }",
-         "length of the file disagrees"},
+         "length of the file disagrees with the shape: 152 bytes, where its "
+         "header needs 164; save or copy it again"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3), }",
          "length of the file disagrees"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (6, 0), }",
@@ -167,15 +181,20 @@ static void test_sphinx_files_are_read(void **state)
     assert_string_equal(read_six("a.mfc", 3).text, "");
     assert_non_null(strstr(read_six("a.mfc", 4).text, "features.dim"));
     write_bytes("a.mfc", sphinx, sizeof sphinx - 4);
-    assert_non_null(
-        strstr(read_six("a.mfc", 3).text, "disagrees with its header"));
+    assert_problem("a.mfc", 3,
+                   "disagrees with its header, of HTK or of Sphinx: 24 bytes, "
+                   "where HTK's would need ");
+    assert_problem("a.mfc", 3, "and Sphinx's 28; make or copy it again");
     write_bytes("a.mfc", "\0\0\0", 4);
     assert_non_null(strstr(read_six("a.mfc", 3).text, "no frames"));
     write_bytes("a.mfc", "", 0);
     assert_non_null(
         strstr(read_six("a.mfc", 3).text, "disagrees with its header"));
-    write_bytes("a.mfc", "\0\0\0\1\x7f\xc0\0\0", 8);
-    assert_non_null(strstr(read_six("a.mfc", 1).text, "NaN or infinite"));
+    write_bytes("a.mfc", "\0\0\0\2\0\0\0\0\x7f\xc0\0\0", 12);
+    assert_problem("a.mfc", 1,
+                   "a.mfc: feature 0 of frame 1, both counted from 0, is NaN; "
+                   "make the file again, or leave the sequence out");
+    assert_problem("a.mfc", 2, "feature 1 of frame 0, both");
     write_bytes("a.mfc", little_sphinx, sizeof little_sphinx);
     assert_string_equal(read_six("a.mfc", 3).text, "");
     write_text("a.xyz", "{\"id\": 1}");
@@ -294,13 +313,14 @@ static void test_arrays_of_archives_are_read(void **state)
         size = make_zip(file, one, deflated, array, n);
         write_bytes("a.npz", file, size);
         assert_string_equal(read_six("a.npz", 13).text, "");
-        assert_non_null(
-            strstr(read_six("a.npz:c", 13).text, "no array of this name"));
+        assert_non_null(strstr(read_six("a.npz:c", 13).text,
+                               "no array of this name; it has a"));
         size = make_zip(file, two, deflated, array, n);
         write_bytes("a.npz", file, size);
         assert_string_equal(read_six("a.npz:b", 13).text, "");
         assert_non_null(
-            strstr(read_six("a.npz", 13).text, "several arrays; name one"));
+            strstr(read_six("a.npz", 13).text,
+                   "several arrays; name one: x.npz:NAME; it has a, b"));
         for (size_t k = 0; k < size; k += 31) { /* truncated, or flipped */
             bm_frames x = {0};
             bm_problem problem = {0};

@@ -144,7 +144,8 @@ static void test_wrong_places_are_problems(void **state)
         {BYTES("u  [ 1 2\n 3 ]\n"), "x.ark:2", "rows of different lengths"},
         {BYTES("u  [ 1 x ]\n"), "x.ark:2", "a word that is not a number"},
         {BYTES("u  [ ]\n"), "x.ark:2", "an empty matrix"},
-        {BYTES("u  [ 1 nan ]\n"), "x.ark:2", "NaN or infinite"},
+        {BYTES("u  [ 1 nan ]\n"), "x.ark:2",
+         "x.ark:2: feature 1 of frame 0, both counted from 0, is NaN; make"},
         {BYTES("\x1f\x8b\x08\0"), "x.ark",
          "x.ark is a gzip file; only lists may be compressed: unpack it"},
         {BYTES("u  [ 1 2 ]\n"), "x.ark:2[5:9]", "outside the matrix of 1 row"},
@@ -363,7 +364,8 @@ static void test_one_cause_is_one_line(void **state)
         {"a x |\nb y |\nc z |\n", "\n  and 2 more", "not run: x |",
          BM_ERR_FORMAT},
         {"a no/a.wav\nb no/b.wav\n", "none of the 2 files of ",
-         "line 1: no/a.wav: No such file or directory; a relative path is "
+         "data/wav.scp:1: no/a.wav: No such file or directory; a relative path "
+         "is "
          "looked for in the working directory, where Kaldi ran, and then in "
          "the data directory",
          BM_ERR_MISSING},
@@ -427,7 +429,9 @@ static void test_commands_are_run_if_they_may_be(void **state)
     assert_int_equal(next_item(i).frames, frames);
     item = next_item(i);
     assert_non_null(item.problem);
-    assert_non_null(strstr(item.problem->text, "the output of 'echo odd': "));
+    assert_non_null(
+        strstr(item.problem->text,
+               "the output of 'echo odd': a text, not a recording"));
     assert_null(next_item(i).id);
     bm_importer_close(i);
 }
@@ -481,7 +485,7 @@ static void assert_classes(const char *path, const int32_t *expected, size_t n)
     const int32_t *found = NULL;
     size_t got = 0;
 
-    assert_ok(bm_frame_classes_read(&c, path));
+    assert_ok(bm_frame_classes_read(&c, path, true));
     found = bm_frame_classes_find(c, "u1", &got);
     assert_int_equal(got, n);
     assert_memory_equal(found, expected, n * sizeof *expected);
@@ -516,6 +520,30 @@ static void test_alignments_of_every_form_are_read(void **state)
     assert_classes(in_folder("ali.scp"), expected, 2);
 }
 
+/* As Kaldi's programs are given them. */
+static void test_alignments_may_be_what_a_command_writes(void **state)
+{
+    static const int32_t expected[] = {5, 7};
+    char line[3 * PATH_MAX];
+    bm_frame_classes *c = NULL;
+
+    (void)state;
+    write_text("one.txt", "u1 5 7\n");
+    write_text("two.txt", "u2 1\n");
+    snprintf(line, sizeof line, "ark:cat %s %s|", in_folder("one.txt"),
+             in_folder("two.txt"));
+    assert_classes(line, expected, 2);
+    assert_int_equal(bm_frame_classes_read(&c, line, false), BM_ERR_ARG);
+    assert_non_null(strstr(bm_last_error(), "two.txt|; let pack run it with "
+                                            "--allow-pipes, or write"));
+    assert_int_equal(bm_frame_classes_read(&c, "ark:exit 3 |", true),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "exit code 3 of: exit 3"));
+    assert_int_equal(bm_frame_classes_read(&c, "ark:echo u1 x |", true),
+                     BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_error(), "echo u1 x |, byte "));
+}
+
 static void test_damaged_alignments_say_where(void **state)
 {
     static const struct {
@@ -525,7 +553,10 @@ static void test_damaged_alignments_say_where(void **state)
     } cases[] = {
         {BYTES("u1 \0B\4\xff\xff\xff\x7f"),
          "byte 10: the number of integers is impossible"},
-        {BYTES("u1 \0B\4\2\0\0\0\4\5\0\0\0\4\7"), "is impossible"},
+        {BYTES("u1 \0B\4\2\0\0\0\4\5\0\0\0\4\7"),
+         "is impossible, or the file is truncated; make or copy it again"},
+        {BYTES("u1 \0BFV \4\1\0\0\0\0\0\0\0"),
+         "floats, where there should be integers; give an alignment"},
         {BYTES("u1 \0B\4\1\0\0\0\5\5\0\0\0"), "no integer of 4 bytes"},
         {BYTES("u1 1 -2\n"), "u1: class -2 of frame 1 is below 0"},
         {BYTES("u1 1 x\n"), "a word that is not an integer"},
@@ -539,7 +570,7 @@ static void test_damaged_alignments_say_where(void **state)
         bm_frame_classes *c = NULL;
 
         write_bytes("ali.ark", cases[i].bytes, cases[i].size);
-        assert_int_equal(bm_frame_classes_read(&c, in_folder("ali.ark")),
+        assert_int_equal(bm_frame_classes_read(&c, in_folder("ali.ark"), false),
                          BM_ERR_FORMAT);
         if (strstr(bm_last_error(), cases[i].message) == NULL)
             fail_msg("%s: %s", cases[i].message, bm_last_error());
@@ -719,8 +750,11 @@ static void test_symbol_tables_are_vocabularies(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"<eps> 0\na 2\n", "words.txt:2: not \"SYMBOL 1\""},
-        {"<eps> 0\na\n", "words.txt:2: not \"SYMBOL 1\""},
+        {"<eps> 0\na 2\n", "words.txt:2: number 2 is too high; number the 2 "
+                           "symbols of the table from 0 to 1"},
+        {"<eps> 0\na 0\n", "words.txt:2: number 0 was there before"},
+        {"<eps> 0\na\n", "words.txt:2: not \"SYMBOL NUMBER\""},
+        {"a 1\nb 0\n", "words.txt: symbol 0 is \"b\"; it must be the blank"},
         {"<eps> 0\na 1\na 2\n", "duplicate symbol \"a\""},
     };
     bm_vocab *v = NULL;
@@ -736,6 +770,13 @@ static void test_symbol_tables_are_vocabularies(void **state)
     write_text("words.txt", "<ctc> 0\n#1 1\na 2\n"); /* not at the end */
     assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
     assert_int_equal(bm_vocab_size(v), 3);
+    bm_vocab_free(v);
+    write_text("words.txt", "#0 3\none 2\n<eps> 0\n!SIL 1\n"); /* any order */
+    assert_true(bm_vocab_is_table(in_folder("words.txt")));
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_size(v), 3);
+    assert_int_equal(bm_vocab_class(v, "!SIL"), 1);
+    assert_int_equal(bm_vocab_class(v, "one"), 2);
     bm_vocab_free(v);
     FOR_EACH (i, cases) {
         write_text("words.txt", cases[i].text);
@@ -844,6 +885,60 @@ static void test_wrong_statistics_say_what_is_wrong(void **state)
     }
 }
 
+/* ---- messages of bmuf pack ------------------------------------------------ */
+
+static void test_messages_name_the_file_and_the_remedy(void **state)
+{
+    outcome o;
+
+    (void)state;
+    make_frames("u1 1 1 1 1\nu2 1 1\n");
+    assert_fails(BMUF("pack", "--kaldi", "data", "--out", "m1", "--set",
+                      "features.mels=20"),
+                 78,
+                 "features.mels is a setting of recordings, but of data its "
+                 "feats.scp is read, whose features are made; remove the "
+                 "setting, or give --audio data, which reads wav.scp");
+    assert_fails(BMUF("pack", "--kaldi", "data", "--out", "m1", "--targets",
+                      "ali.1.gz", "ali.2.gz"),
+                 64,
+                 "unexpected file 'ali.2.gz'; --targets takes one. Join "
+                 "several: cat ali.*.gz > ali.gz");
+    assert_fails(BMUF("pack", "--kaldi", "data", "--out", "m1", "--targets",
+                      "ark:cat ali.txt|"),
+                 64, "run it with --allow-pipes");
+    o = BMUF("pack", "--kaldi", "data", "--out", "m2", "--targets",
+             "ark:cat ali.txt|", "--allow-pipes");
+    assert_code(o, 0);
+    write_text("data/text", "u1 one\n");
+    assert_fails(BMUF("pack", "--kaldi", "data", "--out", "m1"), 65,
+                 "50 % of the sequences have no text, though others do, e.g. "
+                 "u2, of which data/text has no line. This is more than 1 %");
+    unlink(in_folder("data/cmvn.scp"));
+    make_frames("");
+    assert_fails(
+        BMUF("pack", "--kaldi", "data", "--out", "m1", "--set",
+             "features.normalise=kaldi"),
+        66,
+        "data/cmvn.scp is missing, which features.normalise = kaldi "
+        "needs. Make it: compute-cmvn-stats --spk2utt=ark:DIR/spk2utt");
+}
+
+/* A line that is no row is not also an id that nothing has. */
+static void test_a_broken_segment_is_one_message(void **state)
+{
+    outcome o;
+
+    (void)state;
+    make_directory();
+    write_text("data/wav.scp", "rec a.wav\n");
+    write_text("data/segments", "u1 rec 0 1\nu2 rec x 1\n");
+    o = BMUF("pack", "--kaldi", "data", "--out", "m1");
+    assert_code(o, 65);
+    assert_says(o.err, "data/segments:2: not \"SEQUENCE RECORDING START END\"");
+    assert_null(strstr(o.err, "not in segments"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -862,7 +957,10 @@ int main(void)
         cmocka_unit_test(test_a_command_without_its_program_ends_packing),
         cmocka_unit_test(test_outputs_of_commands_have_no_names),
         cmocka_unit_test(test_alignments_of_every_form_are_read),
+        cmocka_unit_test(test_alignments_may_be_what_a_command_writes),
         cmocka_unit_test(test_damaged_alignments_say_where),
+        cmocka_unit_test(test_messages_name_the_file_and_the_remedy),
+        cmocka_unit_test(test_a_broken_segment_is_one_message),
         cmocka_unit_test(test_classes_follow_the_frames_that_are_kept),
         cmocka_unit_test(test_a_network_is_trained_on_classes_of_frames),
         cmocka_unit_test(

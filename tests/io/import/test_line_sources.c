@@ -178,6 +178,29 @@ static void test_lists_of_characters_are_read(void **_)
                   "twice.txt:2: duplicate id \"l1\", also on line 1");
 }
 
+/* As PyLaia's examples write blanks; with a table of theirs, too. */
+static void test_lists_of_pylaia_may_call_the_space_sp(void **_)
+{
+    bm_importer *i = NULL;
+    outcome o;
+
+    (void)_;
+    make_folder("sp");
+    write_page("sp/l1.png", 1, 1);
+    write_text("sp.txt", "l1 t o <sp> t o\n");
+    open_images(&i, in_folder("sp.txt"), in_folder("sp"));
+    check_item(i, "l1", "to to", (15 + 3) / 4);
+    bm_importer_close(i);
+    write_text("spsyms.txt", "<ctc> 0\n<sp> 1\no 2\nt 3\n");
+    o = BMUF("pack", "--images", "sp.txt", "--image-dir", "sp", "--vocab",
+             "spsyms.txt", "--units", "characters", "--out", "sp1", "--json",
+             "--set", "features.columns=1");
+    assert_code(o, 0);
+    assert_says(o.out, "\"classes\": 4");
+    assert_says(o.out, "\"labels\": 5");
+    assert_null(strstr(o.err, "not in the vocabulary"));
+}
+
 /* The end of PyLaia's own table; and a text with a symbol that is not in it. */
 static void test_tables_of_pylaia_have_unknown_symbols(void **_)
 {
@@ -239,7 +262,7 @@ static void test_a_wrong_folder_of_images_is_one_line(void **_)
     (void)_;
     write_text("ids.txt", "a t\nb t\n");
     check_failure(in_folder("ids.txt"), "nowhere", BM_ERR_MISSING,
-                  "ids.txt can be opened; line 1: nowhere/a.png: No such file "
+                  "ids.txt:1: nowhere/a.png: No such file "
                   "or directory; give the folder of the images with "
                   "--image-dir");
 }
@@ -693,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_images_and_texts_is_read),
         cmocka_unit_test(test_faults_of_folders_are_named),
         cmocka_unit_test(test_lists_of_characters_are_read),
+        cmocka_unit_test(test_lists_of_pylaia_may_call_the_space_sp),
         cmocka_unit_test(test_tables_of_pylaia_have_unknown_symbols),
         cmocka_unit_test(test_directions_of_texts_are_counted),
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),

@@ -68,7 +68,7 @@ static void test_all_faults_of_a_manifest_are_reported_at_once(void **state)
         "m.jsonl:5: \"text\" is not a text",
         "m.jsonl:6: \"id\" is empty or has control characters",
         "m.jsonl:7: \"id\" is empty or has control characters",
-        "m.jsonl:8: not JSON: ",
+        "m.jsonl:8: byte 9 is not UTF-8; if the list is in Latin-1",
         "m.jsonl:10: duplicate id \"a\", also on line 9",
     };
 
@@ -550,6 +550,38 @@ static void test_speeds_of_lhotse_are_applied(void **state)
     }
 }
 
+/* Rates are those of features.rate. */
+static void test_a_rate_of_lhotse_is_no_obstacle(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.jsonl",
+               CUT("", "{\"type\": \"file\", \"source\": \"a.wav\"}], "
+                       "\"transforms\": [{\"name\": \"Resample\", \"kwargs\": "
+                       "{\"source_sampling_rate\": 16000, "
+                       "\"target_sampling_rate\": 8000}}"));
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
+    assert_row(m, 0, "c1", "one two", "ann", 0.5, 2);
+    assert_true(bm_manifest_at(m, 0).speed == 1);
+    bm_manifest_free(m);
+}
+
+static void test_paths_of_hugging_face_are_read(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    write_text("a.wav", "");
+    write_text("m.jsonl", "{\"audio\": {\"path\": \"a.wav\", "
+                          "\"sampling_rate\": 8000}, \"sentence\": \"one\"}\n");
+    assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 0, 0));
+    assert_row(m, 0, "a", "one", "", 0, 0);
+    assert_string_equal(bm_manifest_at(m, 0).path, in_folder("a.wav"));
+    bm_manifest_free(m);
+}
+
 static void test_cuts_of_lhotse_are_excerpts(void **state)
 {
     bm_manifest *m = NULL;
@@ -643,7 +675,13 @@ static void test_faults_of_other_formats_name_the_line(void **state)
          "m.jsonl:1: both \"audio\" and \"audio_filepath\"; give only one"},
         {"path,wav_filename\na,b\n",
          "m.jsonl:1: both \"path\" and \"wav_filename\"; give only one"},
-        {"id,audio\n\xff,b\n", "m.jsonl:2: byte 1 is not UTF-8"},
+        {"id,audio\n\xff,b\n", "m.jsonl:2: byte 1 is not UTF-8; if the list is "
+                               "in Latin-1, make UTF-8 "
+                               "of it: iconv -f LATIN1 -t UTF-8 LIST > NEW"},
+        {"{\"id\": \"caf\xe9\", \"audio\": \"a.wav\"}\n",
+         "m.jsonl:1: byte 12 is not UTF-8; if the list is in Latin-1"},
+        {"\xff\xfei,d,", "m.jsonl is a text in UTF-16, not a manifest; make "
+                         "UTF-8 of it: iconv -f UTF-16 -t UTF-8 FILE > NEW"},
         {CUT("", "{\"type\": \"url\", \"source\": \"x\"}"),
          "m.jsonl:1: the recording is of type \"url\""},
         {CUT("", "{\"type\": \"command\", \"source\": \"cat a\"}"),
@@ -663,6 +701,20 @@ static void test_faults_of_other_formats_name_the_line(void **state)
          "m.jsonl:1: \"channel\" is not one channel, counted from 0"},
         {"{\"id\": 1.5, \"audio\": \"a.wav\"}\n",
          "m.jsonl:1: \"id\" is not a text"},
+        {"{\"audio_filepath\": [\"a.wav\", \"b.wav\"], \"text\": \"a\"}\n",
+         "m.jsonl:1: \"audio_filepath\" is a list of files, of which only one "
+         "is read; write a line for each"},
+        {"{\"id\": \"a\", \"audio\": {\"bytes\": \"\"}}\n",
+         "m.jsonl:1: \"audio\" is an object without a \"path\"; write the"},
+        {"{\"id\": \"a\", \"sources\": [], \"sampling_rate\": 8000}\n"
+         "{\"id\": \"b\", \"sources\": [], \"sampling_rate\": 8000}\n",
+         "m.jsonl:1: one of Lhotse's recordings, of which cuts are made; give "
+         "--audio CUTS, which CutSet.from_manifests(recordings, "
+         "supervisions).to_file(CUTS) writes, or lhotse cut simple -r "
+         "RECORDINGS -s SUPERVISIONS CUTS\n  and 1 more"},
+        {"{\"id\": \"a\", \"recording_id\": \"a\", \"start\": 0, "
+         "\"duration\": 1, \"text\": \"one\"}\n",
+         "m.jsonl:1: one of Lhotse's supervisions, of which cuts are made"},
     };
 
     (void)state;
@@ -699,6 +751,8 @@ int main(void)
         cmocka_unit_test(test_excerpts_that_begin_together_get_their_ends),
         cmocka_unit_test(test_ids_of_two_folders_have_no_ends),
         cmocka_unit_test(test_common_voice_has_its_files_in_clips),
+        cmocka_unit_test(test_a_rate_of_lhotse_is_no_obstacle),
+        cmocka_unit_test(test_paths_of_hugging_face_are_read),
         cmocka_unit_test(test_cuts_of_lhotse_are_excerpts),
         cmocka_unit_test(test_speeds_of_lhotse_are_applied),
         cmocka_unit_test(test_lists_of_wenet_are_manifests),

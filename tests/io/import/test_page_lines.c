@@ -372,6 +372,27 @@ static void test_page_xml_is_read_in_reading_order(void **_)
                  "9 p_1-l_0 p 1.png 400,200;1,1 9,1 9,5; [none]\n");
 }
 
+/* Where a line has no text, or an empty one. */
+static void test_words_of_page_xml_are_joined(void **_)
+{
+    static const char xml[] =
+        "<PcGts><Page imageFilename=\"w.png\" imageWidth=\"9\" "
+        "imageHeight=\"9\"><TextRegion>\n"
+        "<TextLine id=\"a\"><Coords points=\"1,1 9,1 9,5\"/>"
+        "<Word><TextEquiv><Unicode>one</Unicode></TextEquiv></Word>"
+        "<Word/><Word><TextEquiv index=\"1\"><Unicode>2</Unicode></TextEquiv>"
+        "<TextEquiv index=\"0\"><Unicode> two</Unicode></TextEquiv></Word>"
+        "<TextEquiv><Unicode> </Unicode></TextEquiv></TextLine>\n"
+        "<TextLine id=\"b\"><Coords points=\"1,1 9,1 9,5\"/><Word/>"
+        "</TextLine></TextRegion></Page></PcGts>";
+    pages p;
+
+    (void)_;
+    assert_ok(read_pages(&p, "w.xml", xml));
+    assert_string_equal(p.lines, "2 w-a w.png 9,9;1,1 9,1 9,5; [one two]\n"
+                                 "3 w-b w.png 9,9;1,1 9,1 9,5; [none]\n");
+}
+
 static void test_alto_is_read(void **_)
 {
     static const char xml[] =
@@ -537,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_a_polygon_ends_at_the_page),
         cmocka_unit_test(test_impossible_lines_are_problems),
         cmocka_unit_test(test_page_xml_is_read_in_reading_order),
+        cmocka_unit_test(test_words_of_page_xml_are_joined),
         cmocka_unit_test(test_alto_is_read),
         cmocka_unit_test(test_alto_in_lengths_needs_the_size_of_the_page),
         cmocka_unit_test(test_a_baseline_of_one_number_needs_a_width),

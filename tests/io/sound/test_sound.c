@@ -178,7 +178,32 @@ static void test_invalid_recordings_are_problems(void **state)
 
     write_text("text.wav", "this is a letter, not a recording");
     s = read_sound("text.wav", 0, &problem);
-    assert_non_null(strstr(problem.text, "text.wav: "));
+    assert_non_null(strstr(problem.text, "text.wav: a text, not a recording; "
+                                         "give the path of a recording"));
+    bm_sound_free(&s);
+
+    write_text("none.wav", "");
+    s = read_sound("none.wav", 0, &problem);
+    assert_non_null(
+        strstr(problem.text, "none.wav: empty; make or fetch it again"));
+    bm_sound_free(&s);
+
+    write_bytes("a.m4a",
+                "\0\0\0\x1c"
+                "ftypM4A \0\0\2\0",
+                16);
+    s = read_sound("a.m4a", 0, &problem);
+    assert_non_null(strstr(problem.text,
+                           "a.m4a: an MP4 or M4A file, not a recording; "
+                           "make WAV of it: ffmpeg -i FILE FILE.wav"));
+    bm_sound_free(&s);
+
+    write_bytes("odd.flac", "fLaC\1\2\3\4", 8);
+    s = read_sound("odd.flac", 0, &problem);
+    assert_non_null(strstr(
+        problem.text, "odd.flac: cannot be read as a recording (libsndfile: "));
+    assert_non_null(strstr(problem.text,
+                           "); make it again, or WAV of it: ffmpeg -i FILE "));
     bm_sound_free(&s);
 
     write_bytes("a.wav.gz", "\x1f\x8b\x08\0", 4);
