@@ -14,7 +14,7 @@
 #include "comm/comm_thread.h"
 #include "core/finite.h"
 #include "core/trace/span.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct fragment {
     size_t offset;
     bm_params params; /* of the fragment; w is moved to what is exchanged, or is
                          scratch memory on the second backend */
-    bm_pace *paces;   /* of params */
+    bm_layer_rate *layer_rates; /* of params */
     bm_strategy *strategy;
 } fragment;
 
@@ -415,7 +415,7 @@ static void close(bm_strategy *s)
     wait_for_exchange(f);
     for (size_t i = 0; f->of != NULL && i < f->n; i++) {
         bm_strategy_close(f->of[i].strategy);
-        free(f->of[i].paces);
+        free(f->of[i].layer_rates);
     }
     bm_free(f->beside, f->room);
     bm_backend_close(f->beside);
@@ -491,7 +491,8 @@ static bm_status cut(bm_strategy *s)
                                       .n_learned = bm_learned(p, at, n),
                                       .w = p->w + at,
                                       .g = p->g + at};
-        BM_TRY_DONE(bm_paces_cut(&f->of[i].paces, &f->of[i].params, p, at));
+        BM_TRY_DONE(
+            bm_layer_rates_cut(&f->of[i].layer_rates, &f->of[i].params, p, at));
     }
 done:
     free(begins);

@@ -14,7 +14,7 @@
 #include "io/augment/augment_text.h"
 #include "io/batch/sound_augment.h"
 #include "recognise/recogniser.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -301,7 +301,8 @@ static void print_augment(const bm_augment_settings *s, const bm_dataset *data,
     bm_augment_advise(s, &layout, print_advice, to);
 }
 
-static void print_paces(const bm_paces *p, size_t weights, FILE *out)
+static void print_layer_rates(const bm_layer_rates *p, size_t weights,
+                              FILE *out)
 {
     if (p->frozen > 0)
         fprintf(out, "frozen            %s: %zu of %zu weights\n",
@@ -316,7 +317,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
 {
     FILE *out = to->out;
     bm_origin origin = {0};
-    bm_paces paces = {0};
+    bm_layer_rates layer_rates = {0};
     double all = 0; /* blocks */
     bm_plan *plan = NULL;
     bm_regime what = {0};
@@ -343,9 +344,9 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     print_augment(&s->augment, data, to);
     bm_model_print(net.model, out);
     bm_origin_describe(&origin, print_start, out);
-    BM_TRY_DONE(bm_paces_read(&paces, bm_model_params(net.model),
-                              s->train.freeze, s->train.rates));
-    print_paces(&paces, bm_model_params(net.model)->n_learned, out);
+    BM_TRY_DONE(bm_layer_rates_read(&layer_rates, bm_model_params(net.model),
+                                    s->train.freeze, s->train.rates));
+    print_layer_rates(&layer_rates, bm_model_params(net.model)->n_learned, out);
     BM_TRY_DONE(print_infeasible(net.model, data, to));
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
             bm_count_noun(s->job.workers, "worker").text,
@@ -375,9 +376,9 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
         bm_explain_json(to->json,
                         &(bm_explained){s, data, &what, &filling, &sending,
                                         &size, bm_model_params(net.model)->n,
-                                        ranks, &paces, &origin});
+                                        ranks, &layer_rates, &origin});
 done:
-    bm_paces_free(&paces);
+    bm_layer_rates_free(&layer_rates);
     bm_recogniser_close(&net);
     bm_backend_close(be);
     bm_plan_free(plan);

@@ -8,7 +8,7 @@
 #include "cli/settings.h"
 #include "cli/train/origin.h"
 #include "io/batch/plan.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <jansson.h>
 
@@ -22,7 +22,7 @@ typedef struct bm_explained {
     const bm_footprint *size;
     size_t weights;
     int ranks;
-    const bm_paces *paces;
+    const bm_layer_rates *layer_rates;
     const bm_origin *origin;
 } bm_explained;
 
