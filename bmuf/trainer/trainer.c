@@ -184,7 +184,7 @@ bm_memory bm_trainer_memory(const bm_trainer *t)
 }
 
 /* Of the block that ended at this position; not of the run's start. */
-static bm_moment moment_before(const bm_trainer *t, bm_position at)
+static bm_run_point run_point_before(const bm_trainer *t, bm_position at)
 {
     bm_position before = {at.epoch, at.block - 1};
 
@@ -193,13 +193,13 @@ static bm_moment moment_before(const bm_trainer *t, bm_position at)
         before.block =
             (int64_t)t->task.epoch(t->task.self, before.epoch).blocks - 1;
     }
-    return bm_trainer_moment(t, before);
+    return bm_trainer_run_point(t, before);
 }
 
 bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
 {
     bool begun = at.epoch > 0 || at.block > 0;
-    bm_moment before = {0};
+    bm_run_point before = {0};
 
     t->at = at;
     t->reference = memory.loss;
@@ -207,7 +207,7 @@ bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
     t->strategy->rate = memory.rate;
     BM_TRY(bm_local_state_resume(t->local_state, memory.rho));
     if (begun)
-        before = moment_before(t, at);
+        before = run_point_before(t, at);
     return bm_strategy_resume(t->strategy, begun ? &before : NULL);
 }
 

@@ -73,7 +73,7 @@ bm_task bm_trainer_task(bm_trainer *t);
 void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);
 
 /* For whom and when the settings of a block are resolved. */
-bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at);
+bm_run_point bm_trainer_run_point(const bm_trainer *t, bm_position at);
 
 /* Whether this block is audited; collective: its shares, each computed twice.
  * Fails with BM_ERR_DEVICE if two results differ. */
