@@ -39,12 +39,12 @@ static void check_locked(bm_exam *e)
 
 static void check_scratch(bm_exam *e)
 {
-    bm_scratch scratch;
+    bm_scratch_folder scratch;
 
-    if (bm_scratch_open(&scratch, 1) != BM_OK)
+    if (bm_scratch_folder_open(&scratch, 1) != BM_OK)
         bm_find(e, BM_FATAL, "", "%s", bm_last_message());
     else
-        bm_scratch_close(&scratch);
+        bm_scratch_folder_close(&scratch);
 }
 
 static void check_shm(bm_exam *e)
