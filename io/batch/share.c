@@ -11,7 +11,7 @@ static bool reserve_units(bm_share *s, size_t n)
     size_t *units = NULL;
     bm_share_offsets *begin = NULL;
 
-    if (s->units != NULL && s->begin != NULL && n <= s->room_units)
+    if (s->units != NULL && s->begin != NULL && n <= s->units_capacity)
         return true;
     units = realloc(s->units, (n + 1) * sizeof *units);
     s->units = units != NULL ? units : s->units;
@@ -19,7 +19,7 @@ static bool reserve_units(bm_share *s, size_t n)
     s->begin = begin != NULL ? begin : s->begin;
     if (units == NULL || begin == NULL)
         return false;
-    s->room_units = n;
+    s->units_capacity = n;
     return true;
 }
 
@@ -27,13 +27,13 @@ static bool reserve_samples(bm_share *s, size_t n)
 {
     bm_sample *samples = NULL;
 
-    if (s->samples != NULL && n <= s->room_samples)
+    if (s->samples != NULL && n <= s->samples_capacity)
         return true;
     samples = realloc(s->samples, (n + 1) * sizeof *samples);
     if (samples == NULL)
         return false;
     s->samples = samples;
-    s->room_samples = n;
+    s->samples_capacity = n;
     return true;
 }
 

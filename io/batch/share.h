@@ -36,7 +36,7 @@ typedef struct bm_share {
                            1: sequences keep their length */
     bool per_frame;   /* set by the caller: targets are stretched, too */
     bm_sample *samples; /* [cut.n_sequences] */
-    size_t room_units, room_samples;
+    size_t units_capacity, samples_capacity;
 } bm_share;
 
 /* Sets cut, units and begin for a worker's share of a block, and makes room to

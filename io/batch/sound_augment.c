@@ -15,8 +15,8 @@ enum { MOST_WARNINGS = 10 };
 struct bm_sound_augmenter {
     bm_dataset *d;         /* borrowed */
     pthread_mutex_t *lock; /* of its shards, borrowed; NULL: none */
-    bool room, noise;      /* are there some in the settings? */
-    double share, room_share, noise_share;
+    bool reverb, noise;    /* are there some in the settings? */
+    double share, reverb_share, noise_share;
     bm_perturb *perturb;
     bm_perturber *perturber;
 
@@ -28,8 +28,8 @@ struct bm_sound_augmenter {
     bm_waveform wave; /* as read */
     bm_sound sound;   /* that changes */
     bm_frames frames; /* of it */
-    float *normed;    /* [room_normed]: normalised as the data set is */
-    size_t room_normed;
+    float *normed;    /* [normed_capacity]: normalised as the data set is */
+    size_t normed_capacity;
 
     uint64_t warned[MOST_WARNINGS]; /* hashes of the texts */
     size_t n_warned;
@@ -40,10 +40,10 @@ struct bm_sound_augmenter {
 /* The first setting that wants samples, for messages. */
 static const char *wanted(const bm_augment_settings *s, const char **value)
 {
-    bool room = bm_augment_has_rooms(s);
+    bool reverb = bm_augment_has_reverb(s);
 
-    *value = room ? s->reverb : s->noise_sound;
-    return room ? "reverb" : "noise_sound";
+    *value = reverb ? s->reverb : s->noise_sound;
+    return reverb ? "reverb" : "noise_sound";
 }
 
 static bm_status check_shards(const bm_dataset *d,
@@ -126,7 +126,7 @@ static bm_status open_perturb(bm_sound_augmenter *a,
                                .rate = a->set.rate,
                                .fast = true};
 
-    if (!a->room)
+    if (!a->reverb)
         set.sound.reverb = "no";
     if (!a->noise)
         set.sound.noise = "no";
@@ -147,7 +147,7 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     bm_status status = BM_OK;
 
     *out = NULL;
-    if (!bm_augment_has_rooms(settings) && !bm_augment_has_noises(settings))
+    if (!bm_augment_has_reverb(settings) && !bm_augment_has_noises(settings))
         return BM_OK;
     BM_TRY(check_shards(d, settings));
     a = calloc(1, sizeof *a);
@@ -156,9 +156,9 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     a->d = d;
     a->lock = lock;
     a->share = settings->share;
-    a->room_share = settings->reverb_share;
+    a->reverb_share = settings->reverb_share;
     a->noise_share = settings->noise_sound_share;
-    a->room = bm_augment_has_rooms(settings);
+    a->reverb = bm_augment_has_reverb(settings);
     a->noise = bm_augment_has_noises(settings);
     status = open_features(a);
     if (status == BM_ERR_FORMAT || status == BM_ERR_CONFIG)
@@ -202,7 +202,7 @@ static bm_status read_sound(bm_sound_augmenter *a, int64_t sequence,
     if (a->lock != NULL)
         pthread_mutex_unlock(a->lock);
     BM_TRY(status);
-    BM_TRY(bm_samples_reserve(&out->x, &out->room, a->wave.n));
+    BM_TRY(bm_samples_reserve(&out->x, &out->capacity, a->wave.n));
     for (size_t i = 0; i < a->wave.n; i++)
         out->x[i] = a->wave.x[i];
     out->n = a->wave.n;
@@ -322,7 +322,7 @@ static bm_status make_features(bm_sound_augmenter *a, int64_t sequence,
     if (a->d->norm.dim == 0)
         return BM_OK;
     n = x->n * x->dim;
-    BM_TRY(bm_samples_reserve(&a->normed, &a->room_normed, n));
+    BM_TRY(bm_samples_reserve(&a->normed, &a->normed_capacity, n));
     memcpy(a->normed, x->x, n * sizeof *a->normed);
     bm_cmvn_apply(&a->d->norm, a->normed, x->n, x->dim);
     in->x = a->normed;
@@ -340,15 +340,15 @@ bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
 {
     crowd c = {.a = a};
     bm_talkers talkers = {0};
-    bm_perturb_draw draw = {.for_room = bm_draw_stream(key, BM_DRAW_ROOM),
+    bm_perturb_draw draw = {.for_reverb = bm_draw_stream(key, BM_DRAW_REVERB),
                             .for_noise =
                                 bm_draw_stream(key, BM_DRAW_NOISE_SOUND),
                             .talkers = &talkers};
     bm_problem problem = {0};
 
-    draw.room = a->room && drawn(&draw.for_room, a->room_share);
+    draw.reverb = a->reverb && drawn(&draw.for_reverb, a->reverb_share);
     draw.noise = a->noise && drawn(&draw.for_noise, a->noise_share);
-    if (!bm_augment_changes(a->share, key) || (!draw.room && !draw.noise))
+    if (!bm_augment_changes(a->share, key) || (!draw.reverb && !draw.noise))
         return BM_OK;
     talkers = talkers_of(&c, sequence);
     BM_TRY(read_sound(a, sequence, &a->sound));

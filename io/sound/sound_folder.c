@@ -21,14 +21,15 @@ static int by_path(const void *left, const void *right)
 
 static bm_status keep(bm_sound_folder *f, const char *path, const bm_sound *s)
 {
-    if (f->n == f->room) {
-        size_t room = 2 * f->room + 64;
-        bm_sound_file *grown = realloc(f->files, room * sizeof *grown);
+    if (f->n == f->capacity) {
+        size_t capacity = 2 * f->capacity + 64;
+        bm_sound_file *grown = realloc(f->files, capacity * sizeof *grown);
 
         if (grown == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu recordings", room);
+            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu recordings",
+                           capacity);
         f->files = grown;
-        f->room = room;
+        f->capacity = capacity;
     }
     f->files[f->n].seconds = s->seconds;
     f->files[f->n].rate = s->rate;

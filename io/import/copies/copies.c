@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 /* Streams of random numbers of a copy. */
-enum { SPEED, ROOM, NOISE };
+enum { SPEED, REVERB, NOISE };
 
 struct bm_copies {
     bm_copies_source source;
@@ -124,9 +124,9 @@ bm_status bm_copies_apply(const bm_copies *c, bm_perturber *t,
                                 .own = row->recording,
                                 .read = read_talker,
                                 .self = &source};
-    const bm_perturb_draw draw = {.room = true,
+    const bm_perturb_draw draw = {.reverb = true,
                                   .noise = true,
-                                  .for_room = random_of(c, row, ROOM),
+                                  .for_reverb = random_of(c, row, REVERB),
                                   .for_noise = random_of(c, row, NOISE),
                                   .talkers = &talkers};
 
