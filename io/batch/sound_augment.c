@@ -231,21 +231,21 @@ static bm_status take_moments(bm_sound_augmenter *a, int64_t sequence)
 
 /* Other sequences for babble: those of the same shard, whose file is open, if it
  * has more than one. */
-typedef struct crowd {
+typedef struct babble_sequences {
     bm_sound_augmenter *a;
     int64_t first;
-} crowd;
+} babble_sequences;
 
-static bm_status read_talker(void *self, size_t k, bm_sound *out,
+static bm_status read_babble(void *self, size_t k, bm_sound *out,
                              bm_problem *problem)
 {
-    const crowd *c = self;
+    const babble_sequences *c = self;
 
     (void)problem; /* what is damaged in a shard ends training */
     return read_sound(c->a, c->first + (int64_t)k, out);
 }
 
-static bm_talkers talkers_of(crowd *c, int64_t sequence)
+static bm_babble_source babble_of(babble_sequences *c, int64_t sequence)
 {
     const bm_dataset *d = c->a->d;
     size_t i = 0, n = bm_shard_sequences(d->shards[0]);
@@ -257,10 +257,10 @@ static bm_talkers talkers_of(crowd *c, int64_t sequence)
         c->first = 0;
         n = d->n;
     }
-    return (bm_talkers){.n = n,
-                        .own = (size_t)(sequence - c->first),
-                        .read = read_talker,
-                        .self = c};
+    return (bm_babble_source){.n = n,
+                              .own = (size_t)(sequence - c->first),
+                              .read = read_babble,
+                              .self = c};
 }
 
 /* Once for each file; the reader's thread goes on with the sequence as it is. */
@@ -338,19 +338,19 @@ static bool drawn(bm_rng *rng, double share)
 bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
                            int64_t sequence, bm_augmented *in)
 {
-    crowd c = {.a = a};
-    bm_talkers talkers = {0};
+    babble_sequences c = {.a = a};
+    bm_babble_source babble = {0};
     bm_perturb_draw draw = {.for_reverb = bm_draw_stream(key, BM_DRAW_REVERB),
                             .for_noise =
                                 bm_draw_stream(key, BM_DRAW_NOISE_SOUND),
-                            .talkers = &talkers};
+                            .babble = &babble};
     bm_problem problem = {0};
 
     draw.reverb = a->reverb && drawn(&draw.for_reverb, a->reverb_share);
     draw.noise = a->noise && drawn(&draw.for_noise, a->noise_share);
     if (!bm_augment_changes(a->share, key) || (!draw.reverb && !draw.noise))
         return BM_OK;
-    talkers = talkers_of(&c, sequence);
+    babble = babble_of(&c, sequence);
     BM_TRY(read_sound(a, sequence, &a->sound));
     BM_TRY(take_moments(a, sequence));
     BM_TRY(bm_perturb_apply(a->perturber, &draw, &a->sound, &problem));

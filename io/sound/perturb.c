@@ -282,7 +282,7 @@ static void add_repeated(const bm_sound *file, size_t at, double factor,
 
 /* Several of the other recordings, equally loud. One that cannot be read is left
  * out. */
-static bm_status make_babble(bm_perturber *t, const bm_talkers *others,
+static bm_status make_babble(bm_perturber *t, const bm_babble_source *others,
                              size_t n, bm_rng *rng)
 {
     size_t talkers =
@@ -340,7 +340,7 @@ static bm_status add_noise(bm_perturber *t, const bm_perturb_draw *draw,
 
     BM_TRY(bm_samples_reserve(&t->noise, &t->capacity, s->n));
     if (what == BABBLE)
-        BM_TRY(make_babble(t, draw->talkers, s->n, &rng));
+        BM_TRY(make_babble(t, draw->babble, s->n, &rng));
     else if (what == FROM_FOLDER)
         BM_TRY(read_noise_file(t, s->n, &rng, problem));
     else
