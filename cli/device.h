@@ -14,8 +14,8 @@ typedef struct bm_device {
     const char *name;      /* cpu or cuda */
     const char *precision; /* fp32, tf32 or bf16 */
     size_t threads;
-    bm_place place; /* of this rank; set by bm_machine_open */
-    char why[2000]; /* why `auto` did not take cuda; else "" */
+    bm_placement place; /* of this rank; set by bm_machine_open */
+    char why[2000];     /* why `auto` did not take cuda; else "" */
 } bm_device;
 
 /* Cores that this process may use. */

@@ -22,7 +22,7 @@ bm_status bm_machine_open(bm_device *out, bm_comm *comm, bm_config *config,
                           bm_settings *s, int ranks)
 {
     bm_device device = {0};
-    bm_place place;
+    bm_placement place;
     bool gpus = strcmp(s->job.device, "cpu") != 0;
     bm_status status = bm_settings_fit(config, s, ranks);
 

@@ -39,7 +39,7 @@ static bm_status fill(const bm_config *config, bm_settings *s)
 bm_status bm_settings_filter(const bm_settings *s, double epochs,
                              double block_frames, bm_filter *out)
 {
-    bm_moment at = {
+    bm_run_point at = {
         bm_block_workers(&s->block, (int64_t)epochs, (int)s->job.workers),
         epochs, block_frames * (double)s->block.fragments};
     bm_traits traits = {0};

@@ -7,11 +7,11 @@
 #include <string.h>
 
 /* Cuts "a:b" or ":" off the front; NULL if it is neither. */
-static const char *read_part(const char *text, bm_part *out)
+static const char *read_part(const char *text, bm_index_range *out)
 {
     char *end = NULL;
 
-    *out = (bm_part){0, SIZE_MAX};
+    *out = (bm_index_range){0, SIZE_MAX};
     if (*text == ':')
         return text + 1;
     if (!isdigit((unsigned char)*text))
@@ -29,7 +29,7 @@ static bool read_ranges(bm_place *p, const char *text)
     const char *at = read_part(text + 1, &p->rows);
 
     p->cut = true;
-    p->columns = (bm_part){0, SIZE_MAX};
+    p->columns = (bm_index_range){0, SIZE_MAX};
     if (at != NULL && *at == ',')
         at = read_part(at + 1, &p->columns);
     return at != NULL && strcmp(at, "]") == 0;

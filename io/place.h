@@ -13,16 +13,16 @@
 
 /* Rows or columns from `first` to `last`, both included; last = SIZE_MAX: up to
  * the end. */
-typedef struct bm_part {
+typedef struct bm_index_range {
     size_t first, last;
-} bm_part;
+} bm_index_range;
 
 typedef struct bm_place {
     char file[PATH_MAX];
     uint64_t offset;  /* bytes */
     char member[256]; /* of an .npz; "": none is named */
     bool cut;         /* there are ranges */
-    bm_part rows, columns;
+    bm_index_range rows, columns;
 } bm_place;
 
 /* False if ranges are invalid or the path is too long. */

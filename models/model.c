@@ -388,8 +388,8 @@ bm_status bm_model_plan(bm_model **out, const bm_model_settings *settings,
     BM_TRY_DONE(name_parts(m));
     while (m->layers[m->n_frozen].n_weights == 0)
         m->n_frozen++;
-    m->stages = calloc(m->n_layers + 1, sizeof *m->stages);
-    if (m->stages == NULL)
+    m->inputs = calloc(m->n_layers + 1, sizeof *m->inputs);
+    if (m->inputs == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a network");
     BM_TRY_DONE(
         bm_alloc(be, (size_t)shape->n_scores * BM_SCORE_FLOATS, &m->scores));
@@ -426,7 +426,7 @@ void bm_model_free(bm_model *m)
     if (!m->borrows)
         bm_free(m->be, m->params.w);
     free(m->frames);
-    free(m->stages);
+    free(m->inputs);
     free(m->names);
     free(m->segments);
     free(m->ranges);

@@ -6,11 +6,11 @@
 
 enum { BM_SCORE_FLOATS = sizeof(bm_score) / sizeof(float) };
 
-typedef struct bm_stage {
-    bm_extent extent; /* its frames are the model's, of stage 0 the batch's */
+typedef struct bm_layer_input {
+    bm_extent extent; /* its frames are the model's, of input 0 the batch's */
     bm_tensor x;
     size_t writer; /* index of the layer */
-} bm_stage;
+} bm_layer_input;
 
 typedef struct bm_segment_name {
     char text[64];
@@ -36,7 +36,7 @@ struct bm_model {
     float *scores;
 
     /* Of the current batch. */
-    bm_stage *stages; /* n_layers + 1 */
+    bm_layer_input *inputs; /* n_layers + 1 */
     int32_t *frames;
     size_t frames_room; /* size of frames */
     float *scratch;
@@ -45,7 +45,7 @@ struct bm_model {
     float *work;         /* view of scratch */
 };
 
-/* The stage that layer k writes, and the layer that reads it. */
+/* The input that layer k writes, and the layer that reads it. */
 static inline size_t bm_model_after(const bm_model *m, size_t k)
 {
     return k + 1 + m->layers[k].fused;

@@ -1,10 +1,11 @@
 /*
- * model_pass.c - forward and backward passes over a batch. Layer k reads stage
- * k and writes stage k + 1, or the stage after the layers fused into it; stage
- * 0 is the batch. For a group's branches (layers/group.c) its input is a stage
- * again, with the same memory. The stages of a batch share one allocation of
- * scratch: each layer's y and kept floats, two gradients used in turn, and work
- * that layers and the loss use one after the other.
+ * model_pass.c - forward and backward passes over a batch. Layer k reads input
+ * k and writes input k + 1, or the input after the layers fused into it; input 0
+ * is the batch, the last one the network's output. For a group's branches
+ * (layers/group.c) its input is an input again, with the same memory. The inputs
+ * of a batch share one allocation of scratch: each layer's y and kept floats, two
+ * gradients used in turn, and work that layers and the loss use one after the
+ * other.
  */
 #include "core/size.h"
 #include "core/trace/span.h"
@@ -49,7 +50,7 @@ static bm_status check_frames(const bm_layer *l, size_t T)
                    l->name, T, l->most);
 }
 
-/* Sets stage 0: the batch, where sequences that are skipped have no frames; but it
+/* Sets input 0: the batch, where sequences that are skipped have no frames; but it
  * has one of padding at least, so that no tensor is empty. */
 static void begin(bm_model *m, const bm_batch *b, int32_t *frames)
 {
@@ -65,7 +66,7 @@ static void begin(bm_model *m, const bm_batch *b, int32_t *frames)
         any = any || !takes;
     }
     x.dim[0] = any ? e.T : x.dim[0];
-    m->stages[0] = (bm_stage){.extent = any ? e : b->extent, .x = x};
+    m->inputs[0] = (bm_layer_input){.extent = any ? e : b->extent, .x = x};
 }
 
 /* The extent after every layer. */
@@ -84,19 +85,19 @@ static bm_status extend(bm_model *m, const bm_batch *b)
     }
     begin(m, b, m->frames + m->n_layers * B);
     for (size_t k = 0; k < m->n_layers; k++) {
-        const bm_extent *in = &m->stages[k].extent;
+        const bm_extent *in = &m->inputs[k].extent;
         bm_window time = m->layers[k].time;
         int32_t *frames = m->frames + k * B;
 
         BM_TRY(check_frames(&m->layers[k], in->T));
         if (bm_model_repeats(m, k)) {
-            m->stages[k + 1].extent =
-                m->stages[k - m->layers[k].opening].extent;
+            m->inputs[k + 1].extent =
+                m->inputs[k - m->layers[k].opening].extent;
             continue;
         }
         for (size_t i = 0; i < B; i++)
             frames[i] = (int32_t)bm_windows(time, (size_t)in->frames[i]);
-        m->stages[k + 1].extent =
+        m->inputs[k + 1].extent =
             (bm_extent){bm_windows(time, in->T), B, frames};
     }
     return BM_OK;
@@ -114,8 +115,8 @@ static float *take(float *scratch, size_t *used, size_t n)
 static bm_pass pass(const bm_model *m, size_t layer, bool training,
                     uint64_t key)
 {
-    return (bm_pass){m->stages[layer].extent,
-                     m->stages[bm_model_after(m, layer)].extent, training,
+    return (bm_pass){m->inputs[layer].extent,
+                     m->inputs[bm_model_after(m, layer)].extent, training,
                      bm_rng_fork(key, layer)};
 }
 
@@ -128,13 +129,13 @@ static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
     for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
         bm_layer *l = &m->layers[k];
         bm_pass p = pass(m, k, false, 0);
-        bm_stage *s = &m->stages[bm_model_after(m, k)];
+        bm_layer_input *s = &m->inputs[bm_model_after(m, k)];
         bm_tensor *y = &s->x;
 
         s->writer = k;
         *y = (bm_tensor){
             NULL, 3, {p.out.T, p.out.B, m->layers[k + l->fused].n_out, 1}};
-        y->data = bm_model_repeats(m, k) ? m->stages[k - l->opening].x.data
+        y->data = bm_model_repeats(m, k) ? m->inputs[k - l->opening].x.data
                                          : take(scratch, &used, bm_count(*y));
         largest = larger(bm_count(*y), largest);
         l->kept = l->ops->kept == NULL
@@ -144,7 +145,7 @@ static size_t carve(bm_model *m, const bm_batch *b, bool loss, float *scratch)
             work = larger(l->ops->work(l, &p), work);
     }
     if (loss && m->loss->work != NULL)
-        work = larger(m->loss->work(m->be, m->stages[m->n_layers].extent,
+        work = larger(m->loss->work(m->be, m->inputs[m->n_layers].extent,
                                     b->targets, m->shape.n_classes),
                       work);
     m->work = take(scratch, &used, work);
@@ -182,8 +183,8 @@ static double go_forward(bm_model *m, bool training, uint64_t key)
     for (size_t k = 0; k < m->n_layers; k = bm_model_after(m, k)) {
         bm_layer *l = &m->layers[k];
         bm_pass p = pass(m, k, training, key);
-        l->ops->forward(l, &p, m->stages[k].x,
-                        m->stages[bm_model_after(m, k)].x);
+        l->ops->forward(l, &p, m->inputs[k].x,
+                        m->inputs[bm_model_after(m, k)].x);
     }
     return bm_span_end(span);
 }
@@ -192,7 +193,7 @@ static double go_forward(bm_model *m, bool training, uint64_t key)
 static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
                 float *dy, int score)
 {
-    const bm_stage *last = &m->stages[m->n_layers];
+    const bm_layer_input *last = &m->inputs[m->n_layers];
     bm_tensor d = last->x;
     bm_model_times spent = {0};
     bm_span span;
@@ -240,16 +241,16 @@ void bm_model_gradient(bm_model *m, const bm_batch *b, uint64_t key, int score)
     run(m, b, true, key, m->gradient[turn], score);
     bm_time_as(m->be, BM_PART_BACKWARD);
     span = bm_span_begin("backward");
-    for (size_t s = m->n_layers; s > m->n_frozen; s = m->stages[s].writer) {
-        size_t k = m->stages[s].writer;
+    for (size_t s = m->n_layers; s > m->n_frozen; s = m->inputs[s].writer) {
+        size_t k = m->inputs[s].writer;
         bm_layer *l = &m->layers[k];
         bm_pass p = pass(m, k, true, key);
-        bm_tensor dy = m->stages[s].x, dx = m->stages[k].x;
+        bm_tensor dy = m->inputs[s].x, dx = m->inputs[k].x;
 
         dy.data = m->gradient[turn];
         turn = 1 - turn;
         dx.data = k > m->n_frozen ? m->gradient[turn] : NULL;
-        l->ops->backward(l, &p, m->stages[k].x, m->stages[s].x, dy, dx);
+        l->ops->backward(l, &p, m->inputs[k].x, m->inputs[s].x, dy, dx);
         if (bm_model_learned(m, k) > 0)
             used += hand_over(m, range++);
     }
@@ -335,6 +336,6 @@ double bm_model_flops(const bm_model *m)
 
 bm_tensor bm_model_output(const bm_model *m, bm_extent *e)
 {
-    *e = m->stages[m->n_layers].extent;
-    return m->stages[m->n_layers].x;
+    *e = m->inputs[m->n_layers].extent;
+    return m->inputs[m->n_layers].x;
 }

@@ -185,28 +185,28 @@ static bm_window same(size_t size, size_t stride)
 }
 
 /* What the words say; the padding counts if there is one. */
-typedef struct said {
+typedef struct window_arguments {
     size_t stride[2], pad[2], dilation[2];
     bool strided, padded, dilated, mean; /* the words that are there */
-} said;
+} window_arguments;
 
 static bm_status read_words(const bm_layer *l, const bm_window_words *words,
-                            char *rest, said *s)
+                            char *rest, window_arguments *a)
 {
     const char *word = NULL;
 
     while ((word = bm_layer_argument(&rest)) != NULL)
         if (strncmp(word, "stride:", 7) == 0) {
-            BM_TRY(bm_layer_once(l, word, &s->strided));
-            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, s->stride));
+            BM_TRY(bm_layer_once(l, word, &a->strided));
+            BM_TRY(bm_layer_pair(l, "stride", word + 7, 1, a->stride));
         } else if (strncmp(word, "pad:", 4) == 0) {
-            BM_TRY(bm_layer_once(l, word, &s->padded));
-            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, s->pad));
+            BM_TRY(bm_layer_once(l, word, &a->padded));
+            BM_TRY(bm_layer_pair(l, "padding", word + 4, 0, a->pad));
         } else if (words->averages && strcmp(word, "mean") == 0) {
-            BM_TRY(bm_layer_once(l, word, &s->mean));
+            BM_TRY(bm_layer_once(l, word, &a->mean));
         } else if (words->dilates && strncmp(word, "dilation:", 9) == 0) {
-            BM_TRY(bm_layer_once(l, word, &s->dilated));
-            BM_TRY(bm_layer_pair(l, "dilation", word + 9, 1, s->dilation));
+            BM_TRY(bm_layer_once(l, word, &a->dilated));
+            BM_TRY(bm_layer_pair(l, "dilation", word + 9, 1, a->dilation));
         } else {
             return bm_layer_fail(
                 l, "'%s' is neither %s%sstride:TIMExHEIGHT nor pad:TIMExHEIGHT",
@@ -219,30 +219,30 @@ static bm_status read_words(const bm_layer *l, const bm_window_words *words,
 bm_status bm_layer_windows(bm_layer *l, const bm_window_words *words,
                            char *rest)
 {
-    said s = {.stride = {words->stride[0], words->stride[1]},
-              .dilation = {1, 1}};
+    window_arguments a = {.stride = {words->stride[0], words->stride[1]},
+                          .dilation = {1, 1}};
     size_t H = l->n_in / bm_layer_channels_in(l), size[2] = {0};
 
-    BM_TRY(read_words(l, words, rest, &s));
+    BM_TRY(read_words(l, words, rest, &a));
     for (int i = 0; i < 2; i++) {
-        l->dilation[i] = s.dilation[i];
-        size[i] = (words->size[i] - 1) * s.dilation[i] + 1;
-        if (s.dilation[i] > 1 && size[i] > BM_LAYER_WINDOW)
+        l->dilation[i] = a.dilation[i];
+        size[i] = (words->size[i] - 1) * a.dilation[i] + 1;
+        if (a.dilation[i] > 1 && size[i] > BM_LAYER_WINDOW)
             return bm_layer_fail(l,
                                  "with this dilation a %s spans %zu %s; the "
                                  "limit is %d",
                                  words->what, size[i], i ? "rows" : "frames",
                                  BM_LAYER_WINDOW);
     }
-    l->mean = s.mean;
-    l->time = same(size[0], s.stride[0]);
-    l->rows = same(size[1], s.stride[1]);
-    if (s.padded && (s.pad[0] >= size[0] || s.pad[1] >= size[1]))
+    l->mean = a.mean;
+    l->time = same(size[0], a.stride[0]);
+    l->rows = same(size[1], a.stride[1]);
+    if (a.padded && (a.pad[0] >= size[0] || a.pad[1] >= size[1]))
         return bm_layer_fail(l, "the padding must be smaller than the %s",
                              words->what);
-    if (s.padded) {
-        l->time.before = l->time.after = s.pad[0];
-        l->rows.before = l->rows.after = s.pad[1];
+    if (a.padded) {
+        l->time.before = l->time.after = a.pad[0];
+        l->rows.before = l->rows.after = a.pad[1];
     }
     if (bm_windows(l->rows, H) == 0)
         return bm_layer_fail(l, "the %s is higher than its input of %zu rows",

@@ -313,7 +313,7 @@ bm_status bm_front_end_samples(bm_front_end *f, const float *x, size_t n,
     if (s->x == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", n);
     s->n = n;
-    s->room = n + 1;
+    s->capacity = n + 1;
     s->rate = rate;
     s->channels = 1;
     for (size_t i = 0; i < n; i++) {

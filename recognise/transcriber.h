@@ -3,13 +3,13 @@
  * trained model: the interface for other programs, which `bmuf decode` uses.
  *
  *     bm_transcriber *t = NULL;
- *     bm_transcript *heard = NULL;
+ *     bm_transcript *transcript = NULL;
  *
  *     BM_TRY_DONE(bm_transcriber_open(&t, "run/1", NULL));
- *     BM_TRY_DONE(bm_transcriber_file(t, "a.wav", NULL, &heard));
- *     puts(heard->readings[0].text);
+ *     BM_TRY_DONE(bm_transcriber_file(t, "a.wav", NULL, &transcript));
+ *     puts(transcript->readings[0].text);
  *   done:
- *     bm_transcript_free(heard);
+ *     bm_transcript_free(transcript);
  *     bm_transcriber_close(t);
  *
  * All that is needed comes from the model's file: network, vocabulary, how
@@ -50,18 +50,18 @@ bm_transcriber_settings bm_transcriber_defaults(void);
 
 /* A word. `start` and `end` are places: seconds of a recording, pixels of an
  * image from its left edge, or frames of features without a rate. */
-typedef struct bm_heard_word {
+typedef struct bm_transcript_word {
     const char *text;
     double start, end;
     double confidence; /* 0 to 1: best_path_words.h, or the search's */
-} bm_heard_word;
+} bm_transcript_word;
 
 /* One way to read an input. */
 typedef struct bm_reading {
     const char *text;
-    double score;         /* natural logarithm: of the best path's probability,
+    double score; /* natural logarithm: of the best path's probability,
                              or the search's; larger is better */
-    bm_heard_word *words; /* [n_words] */
+    bm_transcript_word *words; /* [n_words] */
     size_t n_words;
 } bm_reading;
 

@@ -56,7 +56,7 @@ static bm_status make_words(bm_reading *r, const bm_hypothesis *h,
         char *text = NULL;
 
         BM_TRY(word_text(h, w, vocab, language, &text));
-        r->words[r->n_words++] = (bm_heard_word){
+        r->words[r->n_words++] = (bm_transcript_word){
             .text = text,
             .start = place(places, (size_t)(leftward ? w->last + 1 : w->first)),
             .end = place(places, (size_t)(leftward ? w->first : w->last + 1)),

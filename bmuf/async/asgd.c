@@ -50,7 +50,8 @@ static const bm_option asgd_options[] = {
     {0},
 };
 
-static void resolve_asgd(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve_asgd(const void *of, const bm_run_point *at,
+                         bm_traits *traits)
 {
     const settings *set = of;
     bool local = strcmp(set->update, "local") == 0;
@@ -95,7 +96,7 @@ static const bm_option softsync_options[] = {
     {0},
 };
 
-static void resolve_softsync(const void *of, const bm_moment *at,
+static void resolve_softsync(const void *of, const bm_run_point *at,
                              bm_traits *traits)
 {
     const settings *set = of;

@@ -1,7 +1,7 @@
 #include "bmuf/async/async_worker.h"
 
 #include "core/clock.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@ static const bm_option options[] = {
     {0},
 };
 
-static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve(const void *of, const bm_run_point *at, bm_traits *traits)
 {
     const settings *set = of;
 

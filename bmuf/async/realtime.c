@@ -4,7 +4,7 @@
 #include "bmuf/async/server_shards.h"
 #include "comm/agreed_alloc.h"
 #include "core/finite.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <math.h>
 #include <stdlib.h>

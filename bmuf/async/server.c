@@ -1,7 +1,7 @@
 #include "bmuf/async/server.h"
 
 #include "bmuf/async/service.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct bm_server {
     int workers, active;            /* active: without BM_DONE so far */
     bm_backend *be;
     bm_params params; /* w: W; g: the weighted sum of the waiting pushes */
-    bm_pace *paces;   /* of params */
+    bm_layer_rate *layer_rates; /* of params */
     bm_sgd *sgd;
     double clip;     /* of whole gradients, where W is a shard; else 0 */
     float *in;       /* [n]: the last push */
@@ -46,7 +46,7 @@ static bm_status open_model(bm_server *s, const bm_config *config,
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
     *p = (bm_params){
         .be = s->be, .n = count, .n_learned = bm_learned(like, offset, count)};
-    BM_TRY(bm_paces_cut(&s->paces, p, like, offset));
+    BM_TRY(bm_layer_rates_cut(&s->layer_rates, p, like, offset));
     BM_TRY(bm_alloc(p->be, p->n, &p->w));
     BM_TRY(bm_alloc(p->be, p->n, &p->g));
     BM_TRY(bm_alloc(p->be, p->n, &s->in));
@@ -95,7 +95,7 @@ void bm_server_close(bm_server *s)
         bm_free(s->be, s->in);
         bm_backend_close(s->be);
     }
-    free(s->paces);
+    free(s->layer_rates);
     free(s->waiting);
     free(s);
 }

@@ -150,7 +150,7 @@ void bm_bucketed_line(const bm_bucketed *o, double *a, double *b)
 
 /* ---- on the comm thread -------------------------------------------------- */
 
-static void take(void *self, const bm_piece *p)
+static void take(void *self, const bm_sum_piece *p)
 {
     (void)self;
     memcpy(p->after, p->mean, p->n * sizeof *p->after);

@@ -35,7 +35,8 @@ double bm_cost_onebit_bytes(double weights, double rows)
 }
 
 double bm_cost_bucketed(size_t layers, const double *backward,
-                        const double *bytes, bm_transfer *transfer, void *self)
+                        const double *bytes, bm_transfer_time *transfer,
+                        void *self)
 {
     double ready = 0, sent = 0;
 

@@ -36,9 +36,10 @@ double bm_cost_onebit_bytes(double weights, double rows);
 /* The time from the start of the backward pass to the end of the last transfer,
  * if each layer's transfer starts when its gradient is complete and the
  * transfer before has ended. Layers are in the order of the backward pass. */
-typedef double bm_transfer(void *self, double bytes);
+typedef double bm_transfer_time(void *self, double bytes);
 double bm_cost_bucketed(size_t layers, const double *backward,
-                        const double *bytes, bm_transfer *transfer, void *self);
+                        const double *bytes, bm_transfer_time *transfer,
+                        void *self);
 
 /*
  * Groups layers into buckets, if a transfer of x bytes takes a + b x seconds

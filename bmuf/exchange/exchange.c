@@ -205,7 +205,7 @@ void bm_exchange_note(bm_exchange *e, int worker, double weight,
 
 /* ---- the update ---------------------------------------------------------- */
 
-void bm_exchange_apply(void *self, const bm_piece *p)
+void bm_exchange_apply(void *self, const bm_sum_piece *p)
 {
     const bm_exchange *e = self;
     const bm_rule *r = e->rule;

@@ -71,7 +71,7 @@ size_t bm_exchange_chunks(size_t n);
 
 /* A bm_sum_work: applies the rule of the exchange `self` to a piece on the
  * host. */
-void bm_exchange_apply(void *self, const bm_piece *p);
+void bm_exchange_apply(void *self, const bm_sum_piece *p);
 
 /* y = start model of n elements of a slice on the host, `learned` of them not
  * statistics. */

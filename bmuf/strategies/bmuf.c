@@ -30,7 +30,7 @@ static const bm_option options[] = {
     {0},
 };
 
-static double momentum_at(const settings *set, const bm_moment *at)
+static double momentum_at(const settings *set, const bm_run_point *at)
 {
     double eta = bm_series_at(&set->momentum, at->epochs);
 
@@ -41,7 +41,7 @@ static double momentum_at(const settings *set, const bm_moment *at)
     return isnan(eta) ? bm_filter_momentum_of_many(at->workers) : eta;
 }
 
-static void resolve(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve(const void *of, const bm_run_point *at, bm_traits *traits)
 {
     const settings *set = of;
 

@@ -14,7 +14,7 @@
 #include "comm/comm_thread.h"
 #include "core/finite.h"
 #include "core/trace/span.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct fragment {
     size_t offset;
     bm_params params; /* of the fragment; w is moved to what is exchanged, or is
                          scratch memory on the second backend */
-    bm_pace *paces;   /* of params */
+    bm_layer_rate *layer_rates; /* of params */
     bm_strategy *strategy;
 } fragment;
 
@@ -51,9 +51,9 @@ typedef struct fragments {
     float *room;            /* scratch on `beside`, for the longest fragment */
     fragment *under_way;    /* on the thread; NULL: none */
     float last_update[FIELDS]; /* bm_update of the last late exchange */
-    bool changed;      /* a late exchange has changed W, which settle reports */
-    bool moment_known; /* eta and zeta are those of the run */
-    bm_status failed;  /* the first failure, to be returned by the exchange that
+    bool changed; /* a late exchange has changed W, which settle reports */
+    bool settings_known; /* eta and zeta are those of the run */
+    bm_status failed; /* the first failure, to be returned by the exchange that
                           notices it, or the next one */
     char error[512];
 } fragments;
@@ -286,18 +286,18 @@ static void note_rate(bm_strategy *s, const fragment *x)
 
 /* A fragment's block lasts until its next exchange. Eta is the same in the whole
  * run: settings that change it are refused (cli/settings.c). */
-static bm_status moment(bm_strategy *s, const bm_moment *at)
+static bm_status update_settings(bm_strategy *s, const bm_run_point *at)
 {
     fragments *f = s->self;
-    bm_moment of = *at;
+    bm_run_point of = *at;
 
-    if (f->moment_known)
+    if (f->settings_known)
         return BM_OK;
     of.block_frames *= (double)f->n;
     for (size_t i = 0; i < f->n; i++)
-        BM_TRY(bm_strategy_moment(f->of[i].strategy, &of));
+        BM_TRY(bm_strategy_update_settings(f->of[i].strategy, &of));
     s->traits.filter = f->of[0].strategy->traits.filter;
-    f->moment_known = true;
+    f->settings_known = true;
     return BM_OK;
 }
 
@@ -392,9 +392,10 @@ static size_t state(bm_strategy *s, bm_state *out)
     return n;
 }
 
-/* The moment of the next block, which is the first one here, sets eta. Where a run
- * begins with Delta of another one, s->rate is the rate of that run's last block. */
-static bm_status resume(bm_strategy *s, const bm_moment *before)
+/* update_settings of the next block, which is the first one here, sets eta. Where
+ * a run begins with Delta of another one, s->rate is the rate of that run's last
+ * block. */
+static bm_status resume(bm_strategy *s, const bm_run_point *before)
 {
     fragments *f = s->self;
 
@@ -415,7 +416,7 @@ static void close(bm_strategy *s)
     wait_for_exchange(f);
     for (size_t i = 0; f->of != NULL && i < f->n; i++) {
         bm_strategy_close(f->of[i].strategy);
-        free(f->of[i].paces);
+        free(f->of[i].layer_rates);
     }
     bm_free(f->beside, f->room);
     bm_backend_close(f->beside);
@@ -438,7 +439,7 @@ static const bm_strategy_ops in_fragments = {
     .close = close,
     .begin = begin,
     .worker_end = worker_end,
-    .moment = moment,
+    .update_settings = update_settings,
     .exchange = exchange,
     .settle = settle,
     .gather = gather,
@@ -491,7 +492,8 @@ static bm_status cut(bm_strategy *s)
                                       .n_learned = bm_learned(p, at, n),
                                       .w = p->w + at,
                                       .g = p->g + at};
-        BM_TRY_DONE(bm_paces_cut(&f->of[i].paces, &f->of[i].params, p, at));
+        BM_TRY_DONE(
+            bm_layer_rates_cut(&f->of[i].layer_rates, &f->of[i].params, p, at));
     }
 done:
     free(begins);

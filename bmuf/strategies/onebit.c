@@ -8,7 +8,7 @@
  */
 #include "bmuf/strategy.h"
 
-static void resolve(const void *settings, const bm_moment *at,
+static void resolve(const void *settings, const bm_run_point *at,
                     bm_traits *traits)
 {
     (void)settings;

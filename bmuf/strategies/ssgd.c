@@ -17,7 +17,7 @@ static const bm_option options[] = {
     {0},
 };
 
-static void resolve(const void *settings, const bm_moment *at,
+static void resolve(const void *settings, const bm_run_point *at,
                     bm_traits *traits)
 {
     (void)at;

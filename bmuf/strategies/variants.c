@@ -47,7 +47,7 @@ static const bm_option slowmo_options[] = {
     {0},
 };
 
-static void resolve_slowmo(const void *of, const bm_moment *at,
+static void resolve_slowmo(const void *of, const bm_run_point *at,
                            bm_traits *traits)
 {
     const pair *set = of;
@@ -82,7 +82,7 @@ static const bm_option diloco_options[] = {
 static const char *const diloco_presets[] = {"sgd.update=adamw",
                                              "sgd.local_state=keep", NULL};
 
-static void resolve_diloco(const void *of, const bm_moment *at,
+static void resolve_diloco(const void *of, const bm_run_point *at,
                            bm_traits *traits)
 {
     const pair *set = of;
@@ -110,7 +110,7 @@ static const bm_option lookahead_options[] = {
     {0},
 };
 
-static void resolve_lookahead(const void *of, const bm_moment *at,
+static void resolve_lookahead(const void *of, const bm_run_point *at,
                               bm_traits *traits)
 {
     const pair *set = of;
@@ -146,7 +146,8 @@ static const bm_option cntk_options[] = {
     {0},
 };
 
-static void resolve_cntk(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve_cntk(const void *of, const bm_run_point *at,
+                         bm_traits *traits)
 {
     const cntk *set = of;
     double given = bm_series_at(&set->block_momentum, at->epochs);
@@ -189,7 +190,7 @@ static const bm_option fairseq_options[] = {
 
 static const char *const fairseq_presets[] = {"sgd.local_state=keep", NULL};
 
-static void resolve_fairseq(const void *of, const bm_moment *at,
+static void resolve_fairseq(const void *of, const bm_run_point *at,
                             bm_traits *traits)
 {
     const fairseq *set = of;
@@ -218,7 +219,8 @@ static const bm_option pika_options[] = {
     {0},
 };
 
-static void resolve_pika(const void *of, const bm_moment *at, bm_traits *traits)
+static void resolve_pika(const void *of, const bm_run_point *at,
+                         bm_traits *traits)
 {
     const pair *set = of;
     double eta = bm_series_at(&set->momentum, at->epochs);

@@ -1,7 +1,7 @@
 /* ema.c - one average for each slice of the model that the strategy lists. */
 #include "bmuf/trainer/ema.h"
 
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -527,11 +527,11 @@ static bm_status next_block(bm_trainer *t, int64_t *steps)
     return BM_OK;
 }
 
-bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at)
+bm_run_point bm_trainer_run_point(const bm_trainer *t, bm_position at)
 {
     bm_epoch_size size = t->task.epoch(t->task.self, at.epoch);
 
-    return (bm_moment){
+    return (bm_run_point){
         .workers = bm_block_workers(&t->block, at.epoch, t->workers),
         .epochs = (double)at.epoch + (double)at.block / size.blocks,
         .block_frames = size.frames / size.blocks};
@@ -540,9 +540,9 @@ bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at)
 /* Collective. Eta and zeta of the block. */
 static bm_status set_filter(bm_trainer *t)
 {
-    bm_moment now = bm_trainer_moment(t, t->at);
+    bm_run_point now = bm_trainer_run_point(t, t->at);
 
-    return bm_strategy_moment(t->strategy, &now);
+    return bm_strategy_update_settings(t->strategy, &now);
 }
 
 /* The number of the block in its phase. */

@@ -82,10 +82,11 @@ bm_status bm_trainer_open(bm_trainer **out, const bm_config *config,
     BM_TRY_DONE(bm_config_fill(config, "block", bm_block_options, &t->block));
     BM_TRY_DONE(bm_config_fill(config, "job", bm_job_options, &job));
     BM_TRY_DONE(bm_compress_check(config, bm_strategy_find(t->set.strategy)));
-    BM_TRY_DONE(bm_comm_agree(
-        comm, bm_paces_read(&t->paces, params, t->set.freeze, t->set.rates)));
-    params->paces = t->paces.list;
-    params->n_paces = t->paces.n;
+    BM_TRY_DONE(
+        bm_comm_agree(comm, bm_layer_rates_read(&t->layer_rates, params,
+                                                t->set.freeze, t->set.rates)));
+    params->layer_rates = t->layer_rates.list;
+    params->n_layer_rates = t->layer_rates.n;
     t->workers = (int)job.workers;
     t->first = bm_comm_first(comm, t->workers, bm_comm_rank(comm));
     t->last = bm_comm_first(comm, t->workers, bm_comm_rank(comm) + 1);
@@ -110,9 +111,9 @@ void bm_trainer_close(bm_trainer *t)
         return;
     bm_trainer_close_phase(t);
     bm_audit_close(t->audit);
-    t->params->paces = NULL;
-    t->params->n_paces = 0;
-    bm_paces_free(&t->paces);
+    t->params->layer_rates = NULL;
+    t->params->n_layer_rates = 0;
+    bm_layer_rates_free(&t->layer_rates);
     free(t->table);
     free(t);
 }
@@ -183,7 +184,7 @@ bm_memory bm_trainer_memory(const bm_trainer *t)
 }
 
 /* Of the block that ended at this position; not of the run's start. */
-static bm_moment moment_before(const bm_trainer *t, bm_position at)
+static bm_run_point run_point_before(const bm_trainer *t, bm_position at)
 {
     bm_position before = {at.epoch, at.block - 1};
 
@@ -192,13 +193,13 @@ static bm_moment moment_before(const bm_trainer *t, bm_position at)
         before.block =
             (int64_t)t->task.epoch(t->task.self, before.epoch).blocks - 1;
     }
-    return bm_trainer_moment(t, before);
+    return bm_trainer_run_point(t, before);
 }
 
 bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
 {
     bool begun = at.epoch > 0 || at.block > 0;
-    bm_moment before = {0};
+    bm_run_point before = {0};
 
     t->at = at;
     t->reference = memory.loss;
@@ -206,7 +207,7 @@ bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
     t->strategy->rate = memory.rate;
     BM_TRY(bm_local_state_resume(t->local_state, memory.rho));
     if (begun)
-        before = moment_before(t, at);
+        before = run_point_before(t, at);
     return bm_strategy_resume(t->strategy, begun ? &before : NULL);
 }
 

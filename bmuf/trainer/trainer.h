@@ -35,7 +35,7 @@ typedef struct bm_train_settings {
     const char *from; /* a run that is continued as another one, RUN[@EPOCH];
                          "": none */
     double label_smoothing;     /* see bm_ctc and bm_cross_entropy */
-    const char *freeze, *rates; /* of layers, see sgd/paces.h */
+    const char *freeze, *rates; /* of layers, see sgd/layer_rates.h */
 } bm_train_settings;
 
 extern const bm_option bm_train_options[];

@@ -8,7 +8,7 @@
 #include "bmuf/trainer/audit.h"
 #include "bmuf/trainer/ema.h"
 #include "bmuf/trainer/trainer.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 /* Why a worker is left out. */
 typedef enum bm_reason {
@@ -37,8 +37,8 @@ struct bm_trainer {
     bm_comm *comm;           /* borrowed */
     bm_params *params;       /* borrowed */
     bm_train_settings set;
-    bm_paces paces;          /* of params, while the trainer is open */
-    bm_block_settings block; /* warmup, seconds, fragments, overlap */
+    bm_layer_rates layer_rates; /* of params, while the trainer is open */
+    bm_block_settings block;    /* warmup, seconds, fragments, overlap */
     bm_position at;
     int64_t done; /* blocks of the run */
 
@@ -73,7 +73,7 @@ bm_task bm_trainer_task(bm_trainer *t);
 void bm_trainer_update(bm_trainer *t, bm_sgd *sgd, float rate);
 
 /* For whom and when the settings of a block are resolved. */
-bm_moment bm_trainer_moment(const bm_trainer *t, bm_position at);
+bm_run_point bm_trainer_run_point(const bm_trainer *t, bm_position at);
 
 /* Whether this block is audited; collective: its shares, each computed twice.
  * Fails with BM_ERR_DEVICE if two results differ. */

@@ -16,7 +16,7 @@ static double time_of(const bm_aligned *a, size_t frame)
 
 static bm_status write_ctm(const bm_aligned *a, bool words, FILE *out)
 {
-    const bm_piece *pieces = words ? a->words : a->labels;
+    const bm_aligned_span *pieces = words ? a->words : a->labels;
     size_t n = words ? a->n_words : a->n_labels;
 
     for (size_t i = 0; i < n; i++)
@@ -44,8 +44,8 @@ static void write_interval(const bm_aligned *a, size_t number, size_t first,
 }
 
 /* Intervals cover all of the time: those between pieces have no text. */
-static size_t count_intervals(const bm_aligned *a, const bm_piece *pieces,
-                              size_t n)
+static size_t count_intervals(const bm_aligned *a,
+                              const bm_aligned_span *pieces, size_t n)
 {
     size_t count = n, at = 0;
 
@@ -57,7 +57,7 @@ static size_t count_intervals(const bm_aligned *a, const bm_piece *pieces,
 }
 
 static void write_tier(const bm_aligned *a, size_t number, const char *name,
-                       const bm_piece *pieces, size_t n, FILE *out)
+                       const bm_aligned_span *pieces, size_t n, FILE *out)
 {
     size_t at = 0, k = 0;
 
@@ -105,7 +105,7 @@ static bm_status write_textgrid(const bm_aligned *a, bool words, FILE *out)
 /* ---- JSON ---------------------------------------------------------------- */
 
 static json_t *pieces_json(const bm_aligned *a, const char *noun,
-                           const bm_piece *pieces, size_t n)
+                           const bm_aligned_span *pieces, size_t n)
 {
     json_t *list = json_array();
 

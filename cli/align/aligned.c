@@ -46,7 +46,8 @@ static bm_status add_word(bm_aligned *a, const bm_vocab *vocab,
                           const int32_t *labels, const bm_label_span *spans,
                           size_t from, size_t to, char **end)
 {
-    bm_piece word = {*end, a->labels[from].first, a->labels[to - 1].end, 0};
+    bm_aligned_span word = {*end, a->labels[from].first, a->labels[to - 1].end,
+                            0};
     size_t outputs = 0;
     char *text = NULL;
 
@@ -94,7 +95,7 @@ bm_status bm_aligned_fill(bm_aligned *a, const bm_vocab *vocab,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu aligned labels", n);
     a->n_labels = n;
     for (size_t i = 0; i < n; i++)
-        a->labels[i] = (bm_piece){
+        a->labels[i] = (bm_aligned_span){
             is_space(vocab, labels[i]) ? "<space>"
                                        : bm_vocab_symbol(vocab, labels[i]),
             first_frame(&a->map, (size_t)spans[i].first),

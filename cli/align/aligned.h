@@ -21,18 +21,18 @@ typedef struct bm_frame_map {
 size_t bm_frame_output(const bm_frame_map *m, size_t frame);
 
 /* A label or a word, in stored frames [first, end). */
-typedef struct bm_piece {
+typedef struct bm_aligned_span {
     const char *text; /* a space is <space> */
     size_t first, end;
     double log_p; /* mean over its labels' output frames of ln p(label) */
-} bm_piece;
+} bm_aligned_span;
 
 typedef struct bm_aligned {
     const char *id;   /* borrowed */
     bm_frame_map map; /* of its frames */
     double shift;     /* seconds of a stored frame; 0: not a recording */
     double log_p;     /* of the path */
-    bm_piece *labels, *words; /* owned */
+    bm_aligned_span *labels, *words; /* owned */
     size_t n_labels, n_words;
     bool has_words; /* labels form words */
     char *text;     /* of all words, owned */

@@ -102,7 +102,7 @@ static void decode(bench *b)
         bm_code_plan_decode(p, i, b->code + p->byte[i], b->to + p->start[i]);
 }
 
-static void take_mean(void *self, const bm_piece *p)
+static void take_mean(void *self, const bm_sum_piece *p)
 {
     (void)self;
     memcpy(p->after, p->mean, p->n * sizeof *p->after);

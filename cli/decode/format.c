@@ -91,7 +91,7 @@ static json_t *words_of(const bm_reading *r)
     json_t *all = json_array();
 
     for (size_t i = 0; i < r->n_words; i++) {
-        const bm_heard_word *w = &r->words[i];
+        const bm_transcript_word *w = &r->words[i];
 
         json_array_append_new(
             all, json_pack("{s:s, s:o, s:o, s:o}", "word", w->text, "start",

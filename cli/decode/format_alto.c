@@ -69,8 +69,8 @@ static void open_block(FILE *out, const char *name, const char *id,
 
 /* Between two words, the second of which is on the left side of the first in
  * writing from right to left. */
-static void write_space(FILE *out, const bm_heard_word *a,
-                        const bm_heard_word *b)
+static void write_space(FILE *out, const bm_transcript_word *a,
+                        const bm_transcript_word *b)
 {
     long left = lround(fmin(a->end, b->end));
     long right = lround(fmax(a->start, b->start));
@@ -84,7 +84,7 @@ static void write_words(FILE *out, const bm_reading *r, size_t height)
     bool spaces = bm_format_has_spaces(r);
 
     for (size_t i = 0; i < r->n_words; i++) {
-        const bm_heard_word *w = &r->words[i];
+        const bm_transcript_word *w = &r->words[i];
 
         if (i > 0 && spaces)
             write_space(out, w - 1, w);

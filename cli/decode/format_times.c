@@ -15,7 +15,7 @@ static void write_ctm(FILE *out, const bm_decoded *d)
         return;
     r = &d->transcript->readings[0];
     for (size_t i = 0; i < r->n_words; i++) {
-        const bm_heard_word *w = &r->words[i];
+        const bm_transcript_word *w = &r->words[i];
 
         bm_format_name(out, d->input->id);
         fprintf(out, " 1 %.3f %.3f %s %.3f\n", w->start, w->end - w->start,
@@ -89,7 +89,7 @@ static size_t end_of_subtitle(const bm_reading *r, size_t i)
     size_t first = i, column = characters(r->words[i].text), lines = 1;
 
     while (++i < r->n_words) {
-        const bm_heard_word *w = &r->words[i];
+        const bm_transcript_word *w = &r->words[i];
 
         lines += wraps(&column, w->text);
         if (lines > MOST_LINES || w->start - w[-1].end > pause ||
@@ -100,7 +100,7 @@ static size_t end_of_subtitle(const bm_reading *r, size_t i)
 }
 
 static void write_lines(FILE *out, const char *between,
-                        const bm_heard_word *words, size_t n)
+                        const bm_transcript_word *words, size_t n)
 {
     size_t column = 0;
 

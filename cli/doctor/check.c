@@ -18,7 +18,7 @@ const char *bm_severity_word(bm_severity severity)
     return words[severity];
 }
 
-void bm_find(bm_exam *e, bm_severity severity, const char *remedy,
+void bm_find(bm_check_context *e, bm_severity severity, const char *remedy,
              const char *format, ...)
 {
     char text[2048], printable[2 * sizeof text];

@@ -18,12 +18,12 @@
     X(program)                                                                 \
     X(cores) X(limits) X(device) X(data) X(clock) X(folder) X(network)
 
-/* What is to be examined. */
-typedef struct bm_patient {
+/* What is to be checked. */
+typedef struct bm_check_target {
     const char *folder; /* that all hosts share */
     const char *data;   /* folder of the training data; "": none */
     const char *device; /* a word of BM_DEVICES */
-} bm_patient;
+} bm_check_target;
 
 /* What a check says about a host. */
 typedef enum bm_severity {
@@ -37,16 +37,16 @@ typedef enum bm_severity {
 const char *bm_severity_word(bm_severity severity);
 
 /* One check at work on one rank. */
-typedef struct bm_exam {
-    const bm_patient *patient;
+typedef struct bm_check_context {
+    const bm_check_target *target;
     bm_comm *comm;    /* of checks of all ranks together; else NULL */
     json_t *facts;    /* object: for the other checks and --json */
     json_t *findings; /* array of {"severity", "text", "remedy"} */
     char doing[200];  /* what it waits for, in case it does not end */
-} bm_exam;
+} bm_check_context;
 
 /* Reports a finding about this rank's host; `remedy` "": none is needed. */
-void bm_find(bm_exam *e, bm_severity severity, const char *remedy,
+void bm_find(bm_check_context *e, bm_severity severity, const char *remedy,
              const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 typedef struct bm_check {
@@ -54,11 +54,11 @@ typedef struct bm_check {
     double seconds; /* after which it is given up */
     /* On every rank, by a thread of its own: a rank whose check does not end
      * goes on without it. May be NULL, like the others. */
-    void (*host)(bm_exam *e);
+    void (*host)(bm_check_context *e);
     /* Collective. Fails if ranks cannot go on. */
-    bm_status (*together)(bm_exam *e);
+    bm_status (*together)(bm_check_context *e);
     /* On rank 0, with an array of {"host", "facts"} of all ranks. */
-    void (*compare)(bm_exam *e, const json_t *ranks);
+    void (*compare)(bm_check_context *e, const json_t *ranks);
 } bm_check;
 
 #define X(name) extern const bm_check bm_check_##name;

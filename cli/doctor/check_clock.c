@@ -6,7 +6,7 @@
 
 #define MOST_S 0.5
 
-static bm_status together(bm_exam *e)
+static bm_status together(bm_check_context *e)
 {
     bm_offset offset = {0};
 
@@ -22,7 +22,7 @@ static double fact(const json_t *rank, const char *key)
         json_object_get(json_object_get(rank, "facts"), key));
 }
 
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     double most = 0;
 

@@ -59,7 +59,7 @@ static double container_gb(void)
     return strtod(text, NULL) / 1e9; /* "max": 0 */
 }
 
-static void check_clock_rate(bm_exam *e)
+static void check_clock_rate(bm_check_context *e)
 {
     char governor[100];
 
@@ -75,7 +75,7 @@ static void check_clock_rate(bm_exam *e)
 }
 
 /* Runnable processes of others, by the mean of the last minute. */
-static void check_load(bm_exam *e, long cores)
+static void check_load(bm_check_context *e, long cores)
 {
     double load = 0;
 
@@ -90,7 +90,7 @@ static void check_load(bm_exam *e, long cores)
                 load, bm_count_noun(cores, "core").text);
 }
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
     long cores = bm_cores(), all = sysconf(_SC_NPROCESSORS_ONLN);
     double total = memory_gb("MemTotal:"), free_gb = memory_gb("MemAvailable:");
@@ -122,7 +122,7 @@ static void host(bm_exam *e)
 }
 
 /* The slowest host decides the speed of a block. */
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     json_int_t least = 0, most = 0;
 

@@ -36,7 +36,7 @@ static bool read_file(const char *path, char *piece, double until,
     return n >= 0;
 }
 
-static bool read_folder(bm_exam *e, DIR *list, char *piece)
+static bool read_folder(bm_check_context *e, DIR *list, char *piece)
 {
     double since = bm_clock(), seconds = 0;
     size_t bytes = 0, files = 0;
@@ -47,7 +47,7 @@ static bool read_folder(bm_exam *e, DIR *list, char *piece)
            bm_clock() < since + SECONDS) {
         if (!bm_ends_with(entry->d_name, ".h5"))
             continue;
-        snprintf(path, sizeof path, "%s/%s", e->patient->data, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", e->target->data, entry->d_name);
         if (!read_file(path, piece, since + SECONDS, &bytes)) {
             bm_find(e, BM_FATAL, "bmuf check FOLDER reads all of them",
                     "%s cannot be read: %s", path, strerror(errno));
@@ -60,12 +60,12 @@ static bool read_folder(bm_exam *e, DIR *list, char *piece)
         bm_find(e, BM_FATAL,
                 "run bmuf pack, or correct data.train; every host needs the "
                 "folder at the same path",
-                "%s has no shards (*.h5)", e->patient->data);
+                "%s has no shards (*.h5)", e->target->data);
         return false;
     }
     if (bytes < 4 * PIECE) {
         bm_find(e, BM_FINE, "", "%s: too few bytes to measure reading",
-                e->patient->data);
+                e->target->data);
         return true;
     }
     json_object_set_new(e->facts, "read_mb_s",
@@ -73,32 +73,32 @@ static bool read_folder(bm_exam *e, DIR *list, char *piece)
     if ((double)bytes / seconds < 1e6 * SLOW_MB_S)
         bm_find(e, BM_DOUBTFUL,
                 "copy the data to a local disk, or train with fewer ranks",
-                "%s reads %.1f MB/s: training may wait for it",
-                e->patient->data, 1e-6 * (double)bytes / seconds);
+                "%s reads %.1f MB/s: training may wait for it", e->target->data,
+                1e-6 * (double)bytes / seconds);
     else
         bm_find(e, BM_FINE, "",
                 "%s reads %.0f MB/s (files that were read "
                 "before may come from memory)",
-                e->patient->data, 1e-6 * (double)bytes / seconds);
+                e->target->data, 1e-6 * (double)bytes / seconds);
     return true;
 }
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
     DIR *list = NULL;
     char *piece = NULL;
 
-    if (e->patient->data[0] == '\0') {
+    if (e->target->data[0] == '\0') {
         bm_find(e, BM_SKIPPED, "give a CONFIG", "no data to read");
         return;
     }
-    list = opendir(e->patient->data);
+    list = opendir(e->target->data);
     piece = malloc(PIECE);
     if (list == NULL)
         bm_find(e, BM_FATAL,
                 "run bmuf pack, or correct data.train; every host needs the "
                 "folder at the same path",
-                "%s: %s", e->patient->data, strerror(errno));
+                "%s: %s", e->target->data, strerror(errno));
     else if (piece != NULL)
         (void)read_folder(e, list, piece);
     free(piece);

@@ -16,7 +16,7 @@ static const char *text(const json_t *o, const char *key)
 }
 
 /* Devices, their memory, and whether they reach each other's. */
-static void tell_devices(bm_exam *e)
+static void tell_devices(bm_check_context *e)
 {
     const json_t *list = json_object_get(e->facts, "devices");
     size_t n = json_array_size(list);
@@ -44,13 +44,13 @@ static void tell_devices(bm_exam *e)
                 "host");
 }
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
-    bool wanted = strcmp(e->patient->device, "cuda") == 0;
+    bool wanted = strcmp(e->target->device, "cuda") == 0;
     bm_backend *be = NULL;
     json_t *facts = NULL;
 
-    if (strcmp(e->patient->device, "cpu") == 0) {
+    if (strcmp(e->target->device, "cpu") == 0) {
         bm_find(e, BM_FINE, "", "training uses the CPU, as asked for");
         return;
     }
@@ -79,7 +79,7 @@ static bool has_device(const json_t *rank)
     return json_object_get(json_object_get(rank, "facts"), "device") != NULL;
 }
 
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     static const char *const keys[] = {"driver", "nccl", "cudnn"};
     const json_t *first = json_array_get(ranks, 0);

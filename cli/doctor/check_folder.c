@@ -29,7 +29,7 @@ static const char mount[] =
 
 /* What all ranks know. */
 typedef struct trial {
-    bm_exam *e;
+    bm_check_context *e;
     int rank, size;
     char path[PATH_MAX]; /* of rank 0's file; others add .RANK */
     char lock[64];       /* the name of a lock file */
@@ -141,7 +141,7 @@ static bm_status try_seeing(trial *t)
         bm_find(t->e, BM_FATAL, mount,
                 "%s is not the folder of rank 0: a file that rank 0 wrote did "
                 "not appear within %.0f s",
-                t->e->patient->folder, MOST_S);
+                t->e->target->folder, MOST_S);
     else if (t->rank > 0)
         json_object_set_new(t->e->facts, "seen_after_s", json_real(seconds));
     if (t->rank > 0 && seconds > SOON_S && seconds < MOST_S)
@@ -172,7 +172,7 @@ static bm_status try_locks(trial *t)
     int held = -1, own = -1, failed = 0;
 
     if (t->rank == 0 &&
-        bm_file_lock(&held, t->e->patient->folder, t->lock) != BM_OK) {
+        bm_file_lock(&held, t->e->target->folder, t->lock) != BM_OK) {
         failed = 1;
         bm_find(t->e, BM_DOUBTFUL,
                 "mount it with locks (NFS: without nolock; Lustre: with flock)",
@@ -182,7 +182,7 @@ static bm_status try_locks(trial *t)
     }
     BM_TRY(bm_comm_max(t->e->comm, &failed, 1));
     if (failed == 0 && is_first_on_host(t->e->comm, t->rank) &&
-        bm_file_lock(&own, t->e->patient->folder, t->lock) == BM_OK) {
+        bm_file_lock(&own, t->e->target->folder, t->lock) == BM_OK) {
         bm_find(t->e, BM_DOUBTFUL,
                 "mount it with locks of all hosts (NFS: without local_lock)",
                 "a lock of rank 0 is not seen: two jobs may write the same run "
@@ -191,7 +191,7 @@ static bm_status try_locks(trial *t)
     BM_TRY(bm_comm_barrier(t->e->comm));
     if (own >= 0)
         close(own);
-    bm_file_unlock(held, t->e->patient->folder, t->lock);
+    bm_file_unlock(held, t->e->target->folder, t->lock);
     return BM_OK;
 }
 
@@ -200,7 +200,7 @@ static void try_room(const trial *t)
     struct statvfs info;
     double gb = 0;
 
-    if (t->rank != 0 || statvfs(t->e->patient->folder, &info) != 0)
+    if (t->rank != 0 || statvfs(t->e->target->folder, &info) != 0)
         return;
     gb = (double)info.f_bavail * (double)info.f_frsize / 1e9;
     json_object_set_new(t->e->facts, "free_gb", json_real(gb));
@@ -235,7 +235,7 @@ static bm_status examine(trial *t)
     return BM_OK;
 }
 
-static bm_status together(bm_exam *e)
+static bm_status together(bm_check_context *e)
 {
     trial t = {
         .e = e, .rank = bm_comm_rank(e->comm), .size = bm_comm_size(e->comm)};
@@ -245,10 +245,10 @@ static bm_status together(bm_exam *e)
     snprintf(t.lock, sizeof t.lock, ".bmuf-doctor-%lld-%llx.lock",
              (long long)who[0], (unsigned long long)who[1]);
     snprintf(t.path, sizeof t.path, "%.*s/.bmuf-doctor-%lld-%llx",
-             PATH_MAX - 100, e->patient->folder, (long long)who[0],
+             PATH_MAX - 100, e->target->folder, (long long)who[0],
              (unsigned long long)who[1]);
     snprintf(e->doing, sizeof e->doing, "writing and reading in %.150s",
-             e->patient->folder);
+             e->target->folder);
     return examine(&t);
 }
 
@@ -268,7 +268,7 @@ static double extreme(const json_t *ranks, const char *key, bool most)
     return out;
 }
 
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     double wrote = extreme(ranks, "write_mb_s", false);
     double seen = extreme(ranks, "seen_after_s", true);
@@ -281,7 +281,7 @@ static void compare(bm_exam *e, const json_t *ranks)
         bm_find(e, BM_FINE, "",
                 "%s: writes %.0f MB/s to the disk, reads %.0f MB/s (which may "
                 "come from memory)%s",
-                e->patient->folder, wrote, extreme(ranks, "read_mb_s", false),
+                e->target->folder, wrote, extreme(ranks, "read_mb_s", false),
                 delay);
 }
 

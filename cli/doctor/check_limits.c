@@ -16,7 +16,7 @@
 enum { SHM_MB = 64 };
 
 /* Registered memory: for InfiniBand only. */
-static void check_locked(bm_exam *e)
+static void check_locked(bm_check_context *e)
 {
     static const bm_limit locked = {"locked memory",
                                     RLIMIT_MEMLOCK,
@@ -37,17 +37,17 @@ static void check_locked(bm_exam *e)
         bm_find(e, BM_DOUBTFUL, locked.remedy, "%s", text);
 }
 
-static void check_scratch(bm_exam *e)
+static void check_scratch(bm_check_context *e)
 {
-    bm_scratch scratch;
+    bm_scratch_folder scratch;
 
-    if (bm_scratch_open(&scratch, 1) != BM_OK)
+    if (bm_scratch_folder_open(&scratch, 1) != BM_OK)
         bm_find(e, BM_FATAL, "", "%s", bm_last_message());
     else
-        bm_scratch_close(&scratch);
+        bm_scratch_folder_close(&scratch);
 }
 
-static void check_shm(bm_exam *e)
+static void check_shm(bm_check_context *e)
 {
     struct statvfs info;
     double mb = 0;
@@ -70,7 +70,7 @@ static void check_shm(bm_exam *e)
                 mb, SHM_MB);
 }
 
-static void note_pages(bm_exam *e)
+static void note_pages(bm_check_context *e)
 {
     char text[8192];
     const char *at = NULL;
@@ -91,7 +91,7 @@ static void note_pages(bm_exam *e)
                             json_integer(strtol(at + 16, NULL, 10)));
 }
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
     bool all_enough = true;
     char text[256];

@@ -50,7 +50,7 @@ static void add_interface(json_t *list, const struct ifaddrs *i,
     json_array_append_new(list, o);
 }
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
     struct ifaddrs *all = NULL;
     json_t *list = json_array();
@@ -97,7 +97,7 @@ int bm_links_partner(int size, int rank, int round)
     return other < size ? other : -1;
 }
 
-static bm_status measure(bm_exam *e, int other)
+static bm_status measure(bm_check_context *e, int other)
 {
     bm_link_time time;
     json_t *links = json_object_get(e->facts, "links");
@@ -118,7 +118,7 @@ static bm_status measure(bm_exam *e, int other)
     return BM_OK;
 }
 
-static bm_status together(bm_exam *e)
+static bm_status together(bm_check_context *e)
 {
     int rank = bm_comm_rank(e->comm), size = bm_comm_size(e->comm);
     bool in_turn = size <= FEW;
@@ -143,7 +143,7 @@ static bm_status together(bm_exam *e)
     return BM_OK;
 }
 
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     if (json_array_size(ranks) < 2)
         bm_find(e, BM_SKIPPED,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void host(bm_exam *e)
+static void host(bm_check_context *e)
 {
     json_t *facts = bm_version_json();
 
@@ -52,7 +52,7 @@ static size_t other_value(const json_t *ranks, const char *key)
     return 0;
 }
 
-static void compare(bm_exam *e, const json_t *ranks)
+static void compare(bm_check_context *e, const json_t *ranks)
 {
     const json_t *first = json_array_get(ranks, 0);
 

@@ -7,7 +7,7 @@
 
 #include "cli/doctor/links.h"
 #include "cli/doctor/report.h"
-#include "cli/doctor/visit.h"
+#include "cli/doctor/timed_check.h"
 #include "cli/json_output.h"
 #include "cli/launch/processes.h"
 #include "cli/settings.h"
@@ -29,15 +29,15 @@ enum { CHECKS = sizeof checks / sizeof checks[0], MOST_BYTES = 1 << 24 };
 #define GRACE_S 5 /* for rank 0 to say first what has not ended */
 
 typedef struct session {
-    bm_patient patient;
+    bm_check_target target;
     bm_config *config; /* NULL: none was given */
     bm_settings set;
     bm_comm *comm;
     bool json;
-    json_t *report; /* of this rank: what it has not sent yet */
-    json_t *job;    /* on rank 0: the reports of all ranks */
-    json_t *mine;   /* on rank 0: findings of comparisons */
-    bm_exam exam;   /* of the check that all ranks are at */
+    json_t *report;           /* of this rank: what it has not sent yet */
+    json_t *job;              /* on rank 0: the reports of all ranks */
+    json_t *mine;             /* on rank 0: findings of comparisons */
+    bm_check_context context; /* of the check that all ranks are at */
     const bm_check *check;
     bool left_behind; /* a thread still runs */
 } session;
@@ -47,9 +47,9 @@ typedef struct session {
 static void compare_all(session *s)
 {
     for (size_t c = 0; c < CHECKS; c++) {
-        bm_exam e = {.patient = &s->patient,
-                     .facts = json_object(),
-                     .findings = json_array()};
+        bm_check_context e = {.target = &s->target,
+                              .facts = json_object(),
+                              .findings = json_array()};
         json_t *facts = bm_report_facts(s->job, checks[c]->name);
         json_t *list = json_object_get(s->mine, checks[c]->name);
 
@@ -119,8 +119,9 @@ static bm_status add_report(session *s, size_t rank, json_t *report)
     }
     json_object_foreach(json_object_get(report, "checks"), name, of)
     {
-        bm_exam e = {.facts = json_incref(json_object_get(of, "facts")),
-                     .findings = json_incref(json_object_get(of, "findings"))};
+        bm_check_context e = {
+            .facts = json_incref(json_object_get(of, "facts")),
+            .findings = json_incref(json_object_get(of, "findings"))};
 
         if (e.facts != NULL && e.findings != NULL)
             bm_report_add(known, name, &e);
@@ -189,14 +190,14 @@ static void give_up(void *self)
 {
     session *s = self;
     const char *name = s->check != NULL ? s->check->name : "start";
-    bm_exam e = {.facts = json_object(), .findings = json_array()};
+    bm_check_context e = {.facts = json_object(), .findings = json_array()};
 
     if (bm_comm_rank(s->comm) == 0) {
         bm_find(&e, BM_FATAL,
                 "see which host does not answer; leave it out, and repeat",
                 "ranks wait for each other without end: %s",
-                s->exam.doing[0] != '\0' ? s->exam.doing
-                                         : "a rank does not answer");
+                s->context.doing[0] != '\0' ? s->context.doing
+                                            : "a rank does not answer");
         json_object_set(s->mine, name, e.findings);
         (void)print(s);
         fflush(stdout);
@@ -211,7 +212,7 @@ static void guard(session *s, double seconds)
     bm_guard_begin(seconds + (first ? 0 : GRACE_S), give_up, s);
 }
 
-static bm_status visit_hosts(session *s)
+static bm_status check_hosts(session *s)
 {
     double seconds = GRACE_S;
     bm_status status = BM_OK;
@@ -220,10 +221,10 @@ static bm_status visit_hosts(session *s)
         if (checks[c]->host == NULL)
             continue;
         seconds += checks[c]->seconds;
-        if (!bm_visit_host(checks[c], &s->patient, s->report))
+        if (!bm_timed_check_run(checks[c], &s->target, s->report))
             s->left_behind = true;
     }
-    snprintf(s->exam.doing, sizeof s->exam.doing,
+    snprintf(s->context.doing, sizeof s->context.doing,
              "a rank does not say what it found on its host");
     guard(s, seconds); /* others may be slower */
     status = collect(s);
@@ -236,18 +237,18 @@ static bm_status meet(session *s, const bm_check *check)
     bm_status status = BM_OK;
 
     s->check = check;
-    s->exam = (bm_exam){.patient = &s->patient,
-                        .comm = s->comm,
-                        .facts = json_object(),
-                        .findings = json_array()};
+    s->context = (bm_check_context){.target = &s->target,
+                                    .comm = s->comm,
+                                    .facts = json_object(),
+                                    .findings = json_array()};
     guard(s, check->seconds);
-    status = bm_comm_agree(s->comm, check->together(&s->exam));
-    bm_report_add(s->report, check->name, &s->exam);
+    status = bm_comm_agree(s->comm, check->together(&s->context));
+    bm_report_add(s->report, check->name, &s->context);
     if (status == BM_OK)
         status = collect(s);
     bm_guard_end();
-    json_decref(s->exam.facts);
-    json_decref(s->exam.findings);
+    json_decref(s->context.facts);
+    json_decref(s->context.findings);
     return status;
 }
 
@@ -260,7 +261,7 @@ static bool fits(const session *s, long ranks)
 /* A finding of the start: the last failure, each line of it or all in one. */
 static void find_start(session *s, bool lines)
 {
-    bm_exam e = {.findings = json_array()};
+    bm_check_context e = {.findings = json_array()};
     char text[4000], *rest = text;
     const char *line = NULL;
 
@@ -279,7 +280,7 @@ static bm_status examine(session *s)
 
     if (!fits(s, bm_comm_size(s->comm)) && bm_comm_rank(s->comm) == 0)
         find_start(s, false);
-    BM_TRY(visit_hosts(s));
+    BM_TRY(check_hosts(s));
     for (size_t c = 0; c < CHECKS; c++)
         if (checks[c]->together != NULL)
             BM_TRY(meet(s, checks[c]));
@@ -299,8 +300,8 @@ static bm_status examine(session *s)
 static bm_status read_config(const bm_arguments *a, session *s)
 {
     BM_TRY(bm_settings_read(a, a->nouns[0], &s->config, &s->set));
-    s->patient.data = s->set.data.train;
-    s->patient.device = s->set.job.device;
+    s->target.data = s->set.data.train;
+    s->target.device = s->set.job.device;
     return BM_OK;
 }
 
@@ -331,7 +332,7 @@ static bm_status examine_here(session *s, bool lines)
     find_start(s, lines);
     for (size_t c = 0; c < CHECKS; c++)
         if (checks[c]->host != NULL &&
-            !bm_visit_host(checks[c], &s->patient, s->report))
+            !bm_timed_check_run(checks[c], &s->target, s->report))
             s->left_behind = true;
     json_array_append(s->job, s->report);
     fatal = print(s);
@@ -346,7 +347,7 @@ static bm_status start(const bm_arguments *a, session *s)
 {
     bm_job_plan plan = bm_job_defaults;
     long ranks = 0;
-    bm_status status = bm_job_ranks(a, s->patient.folder, &ranks);
+    bm_status status = bm_job_ranks(a, s->target.folder, &ranks);
 
     plan.launch.limits.hang_s = 0;
     if (status == BM_ERR_COMM)
@@ -369,14 +370,14 @@ static bm_status doctor(const bm_arguments *a)
     static session s; /* threads that were left behind still read it */
     bm_status status = BM_OK;
 
-    s.patient = (bm_patient){.folder = ".", .data = "", .device = "auto"};
+    s.target = (bm_check_target){.folder = ".", .data = "", .device = "auto"};
     s.json = bm_argument(a, "json") != NULL;
     if (a->n_nouns > 0)
         BM_TRY_DONE(read_config(a, &s));
-    BM_TRY_DONE(bm_argument_word(a, "device", BM_DEVICES, s.patient.device,
-                                 &s.patient.device));
+    BM_TRY_DONE(bm_argument_word(a, "device", BM_DEVICES, s.target.device,
+                                 &s.target.device));
     if (bm_argument(a, "folder") != NULL)
-        s.patient.folder = bm_argument(a, "folder");
+        s.target.folder = bm_argument(a, "folder");
     status = start(a, &s);
 done:
     if (!s.left_behind)

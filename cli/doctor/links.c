@@ -95,8 +95,8 @@ static double usual_bandwidth(const links *all, bool inside)
     return out;
 }
 
-static void compare_kind(bm_exam *e, const json_t *ranks, const links *all,
-                         bool inside)
+static void compare_kind(bm_check_context *e, const json_t *ranks,
+                         const links *all, bool inside)
 {
     double usual = usual_bandwidth(all, inside);
     size_t n = 0;
@@ -126,7 +126,7 @@ static void compare_kind(bm_exam *e, const json_t *ranks, const links *all,
                 median(all, inside, true), median(all, inside, false));
 }
 
-void bm_links_compare(bm_exam *e, const json_t *ranks)
+void bm_links_compare(bm_check_context *e, const json_t *ranks)
 {
     links all = collect(ranks);
 

@@ -13,7 +13,7 @@ int bm_links_partner(int size, int rank, int round);
 
 /* Finds links that are much slower than the others of their kind, inside hosts
  * or between them. ranks: {"host", "facts": {"links": [..]}} of all ranks. */
-void bm_links_compare(bm_exam *e, const json_t *ranks);
+void bm_links_compare(bm_check_context *e, const json_t *ranks);
 
 /* Prints latency and bandwidth of each pair, for up to 12 ranks; the slowest
  * pairs of more. */

@@ -15,7 +15,7 @@ json_t *bm_report_new(const char *host)
     return json_pack("{s:s, s:{}}", "host", host, "checks");
 }
 
-void bm_report_add(json_t *report, const char *check, bm_exam *e)
+void bm_report_add(json_t *report, const char *check, bm_check_context *e)
 {
     json_t *checks = json_object_get(report, "checks");
     json_t *old = json_object_get(checks, check);

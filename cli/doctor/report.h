@@ -12,7 +12,7 @@
  */
 json_t *bm_report_new(const char *host);
 /* Adds facts and findings of a check, and empties *e. */
-void bm_report_add(json_t *report, const char *check, bm_exam *e);
+void bm_report_add(json_t *report, const char *check, bm_check_context *e);
 
 /* A new array of {"host", "facts"} of a check, of all ranks. */
 json_t *bm_report_facts(const json_t *job, const char *check);

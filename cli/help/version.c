@@ -86,7 +86,7 @@ json_t *bm_version_json(void)
 /* --placement RANKS: where this host would put RANKS ranks. */
 static bm_status print_placement(const bm_arguments *a, json_t *o)
 {
-    bm_place *places = NULL;
+    bm_placement *places = NULL;
     json_t *list = json_array();
     long ranks = 0;
     bm_status status = BM_OK;
@@ -96,8 +96,8 @@ static bm_status print_placement(const bm_arguments *a, json_t *o)
     BM_TRY_DONE(bm_placement_of_host(&places, ranks, true));
     for (long r = 0; r < ranks; r++) {
         if (o == NULL)
-            bm_place_print(&places[r], r, stdout);
-        json_array_append_new(list, bm_place_json(&places[r]));
+            bm_placement_print(&places[r], r, stdout);
+        json_array_append_new(list, bm_placement_json(&places[r]));
     }
     if (o != NULL)
         json_object_set(o, "placement", list);

@@ -19,7 +19,7 @@ typedef struct table {
     long threads, rank;
 } table;
 
-static void print(table *t, const char *host, bm_place place)
+static void print(table *t, const char *host, bm_placement place)
 {
     long threads = t->threads > 0 ? t->threads : place.cores;
     char numa[16] = "-", gpu[16] = "-";
@@ -36,7 +36,7 @@ static void print(table *t, const char *host, bm_place place)
 
 /* The places of `ranks` ranks as another host answers; those of this host where
  * it does not. */
-static void ask(bm_place *places, long ranks, const char *host)
+static void ask(bm_placement *places, long ranks, const char *host)
 {
     char program[PATH_MAX], *command = NULL;
     const char *start = NULL;
@@ -54,7 +54,7 @@ static void ask(bm_place *places, long ranks, const char *host)
     if (start != NULL && r.code == 0)
         o = json_loads(start, JSON_REJECT_DUPLICATES, NULL);
     for (long k = 0; k < ranks; k++)
-        bm_place_read(
+        bm_placement_read(
             &places[k],
             json_array_get(json_object_get(o, "placement"), (size_t)k));
     json_decref(o);
@@ -65,7 +65,7 @@ static void ask(bm_place *places, long ranks, const char *host)
 static bm_status print_host(table *t, const char *host, long ranks, bool gpus,
                             bool asks)
 {
-    bm_place *places = NULL;
+    bm_placement *places = NULL;
 
     BM_TRY(bm_placement_of_host(&places, ranks, gpus));
     if (asks && !bm_remote_is_here(host))

@@ -61,14 +61,14 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
                          bm_outcome *out)
 {
     bm_returns returns = {.lost = &allocation->lost, .folder = r->run};
-    bm_scratch scratch = {.lock = -1};
+    bm_scratch_folder scratch = {.lock = -1};
     bm_attempt plan = {.ranks = (int)allocation->ranks,
                        .shared = r->shared,
                        .limits = *limits,
                        .returns = &returns};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_scratch_open(&scratch, allocation->ranks));
+    BM_TRY(bm_scratch_folder_open(&scratch, allocation->ranks));
     plan.folder = scratch.path;
     plan.limits.near = r->shared[0] == '\0';
     setenv(BM_HEARTBEAT_FOLDER, scratch.path, 1); /* for the ranks */
@@ -82,7 +82,7 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
     bm_mpirun_command_free(plan.words);
     if (allocation->by == BM_BY_HOSTS)
         bm_reach_remove(&allocation->hosts, scratch.path);
-    bm_scratch_close(&scratch);
+    bm_scratch_folder_close(&scratch);
     return status;
 }
 

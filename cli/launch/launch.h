@@ -22,7 +22,7 @@ typedef struct bm_launch_plan {
  * hanging rank a run is started again from its last checkpoint (restarts.h).
  * What no rank could report is reported on stderr.
  *
- * Fails as bm_scratch_open and bm_restarts_open, and with BM_ERR_MEMORY if no
+ * Fails as bm_scratch_folder_open and bm_restarts_open, and with BM_ERR_MEMORY if no
  * process can be started.
  */
 BM_CHECKED bm_status bm_launch(const bm_arguments *a,

@@ -181,7 +181,7 @@ static bm_status check_room(long ranks)
     return BM_OK;
 }
 
-bm_status bm_scratch_open(bm_scratch *s, long ranks)
+bm_status bm_scratch_folder_open(bm_scratch_folder *s, long ranks)
 {
     s->lock = -1;
     remove_stale();
@@ -199,7 +199,7 @@ bm_status bm_scratch_open(bm_scratch *s, long ranks)
     return BM_OK;
 }
 
-void bm_scratch_close(bm_scratch *s)
+void bm_scratch_folder_close(bm_scratch_folder *s)
 {
     int folder = open_folder(AT_FDCWD, s->path);
 

@@ -213,7 +213,7 @@ static bm_status get_threads(const bm_arguments *a, const bm_comm *comm,
                              size_t *out)
 {
     long threads = bm_cores();
-    bm_place place;
+    bm_placement place;
 
     if (comm != NULL && bm_argument(a, "threads") == NULL) {
         bm_own_place_take(&place, comm, false, false);

@@ -28,7 +28,7 @@ static void find_share(long *share, long *of)
     }
 }
 
-static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
+static void find(bm_placement *out, const bm_topology *t, const bm_comm *comm,
                  bool gpus)
 {
     int rank = comm != NULL ? bm_comm_rank(comm) : 0;
@@ -56,11 +56,12 @@ static void find(bm_place *out, const bm_topology *t, const bm_comm *comm,
         out->bound = false;
 }
 
-void bm_own_place_take(bm_place *out, const bm_comm *comm, bool gpus, bool bind)
+void bm_own_place_take(bm_placement *out, const bm_comm *comm, bool gpus,
+                       bool bind)
 {
     bm_topology *t = NULL;
 
-    *out = (bm_place){.cpus = "all", .cores = 1, .numa = -1, .gpu = -1};
+    *out = (bm_placement){.cpus = "all", .cores = 1, .numa = -1, .gpu = -1};
     if (bm_topology_open(&t) != BM_OK) {
         bm_log(BM_WARNING, "%s; ranks are not bound to cores",
                bm_last_message());
@@ -86,7 +87,7 @@ static void number(char *out, size_t room, int x)
         snprintf(out, room, "-");
 }
 
-static void describe(char out[LINE], const bm_place *place)
+static void describe(char out[LINE], const bm_placement *place)
 {
     char host[64] = "", numa[16], gpu[16];
 
@@ -97,7 +98,8 @@ static void describe(char out[LINE], const bm_place *place)
              place->bound ? place->cpus : "all", numa, gpu);
 }
 
-bm_status bm_own_place_gather(char **out, const bm_place *own, bm_comm *comm)
+bm_status bm_own_place_gather(char **out, const bm_placement *own,
+                              bm_comm *comm)
 {
     int size = bm_comm_size(comm), rank = bm_comm_rank(comm);
     char *text = NULL;

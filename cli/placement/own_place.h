@@ -13,7 +13,7 @@
  *
  * Where hwloc fails the rank stays unbound, on one core, with a warning.
  */
-void bm_own_place_take(bm_place *out, const bm_comm *comm, bool gpus,
+void bm_own_place_take(bm_placement *out, const bm_comm *comm, bool gpus,
                        bool bind);
 
 /*
@@ -22,7 +22,7 @@ void bm_own_place_take(bm_place *out, const bm_comm *comm, bool gpus,
  * node and GPU; on others NULL. free() it. Fails with BM_ERR_COMM or
  * BM_ERR_MEMORY.
  */
-BM_CHECKED bm_status bm_own_place_gather(char **out, const bm_place *own,
+BM_CHECKED bm_status bm_own_place_gather(char **out, const bm_placement *own,
                                          bm_comm *comm);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-bm_status bm_placement_of_host(bm_place **out, long ranks, bool gpus)
+bm_status bm_placement_of_host(bm_placement **out, long ranks, bool gpus)
 {
-    bm_place *places = calloc((size_t)ranks, sizeof *places);
+    bm_placement *places = calloc((size_t)ranks, sizeof *places);
     bm_gpu_sites sites = {0};
     bm_topology *t = NULL;
     bm_status status = BM_OK;
@@ -33,7 +33,7 @@ static const char *number(int x, char *room, size_t size)
     return room;
 }
 
-void bm_place_print(const bm_place *place, long rank, FILE *out)
+void bm_placement_print(const bm_placement *place, long rank, FILE *out)
 {
     char numa[16], gpu[16];
 
@@ -44,7 +44,7 @@ void bm_place_print(const bm_place *place, long rank, FILE *out)
             place->bound ? "" : ", not bound");
 }
 
-json_t *bm_place_json(const bm_place *place)
+json_t *bm_placement_json(const bm_placement *place)
 {
     json_t *o = json_pack("{s:s, s:i, s:b}", "cpus", place->cpus, "cores",
                           (int)place->cores, "bound", place->bound);
@@ -56,7 +56,7 @@ json_t *bm_place_json(const bm_place *place)
     return o;
 }
 
-void bm_place_read(bm_place *out, const json_t *o)
+void bm_placement_read(bm_placement *out, const json_t *o)
 {
     const char *cpus = json_string_value(json_object_get(o, "cpus"));
     const json_t *numa = json_object_get(o, "numa");

@@ -11,15 +11,15 @@ enum { BM_MOST_PLACES = 65536 };
 
 /* *out <- the places of all ranks of this host; with its GPUs if they compute.
  * free() it. Fails as bm_topology_open, and with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_placement_of_host(bm_place **out, long ranks,
+BM_CHECKED bm_status bm_placement_of_host(bm_placement **out, long ranks,
                                           bool gpus);
 
 /* Prints "3  CPUs 12-15  NUMA node 1  GPU -  4 cores", and a newline. */
-void bm_place_print(const bm_place *place, long rank, FILE *out);
+void bm_placement_print(const bm_placement *place, long rank, FILE *out);
 
 /* {"cpus": "12-15", "cores": 4, "numa": 1, "gpu": null, "bound": true}; an
  * object that is not this leaves *out as it was. */
-json_t *bm_place_json(const bm_place *place);
-void bm_place_read(bm_place *out, const json_t *o);
+json_t *bm_placement_json(const bm_placement *place);
+void bm_placement_read(bm_placement *out, const json_t *o);
 
 #endif

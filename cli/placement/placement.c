@@ -193,7 +193,7 @@ static int node_of(const bm_topology *t, hwloc_const_bitmap_t set)
     return find_nodes(t, set, nodes, 2) == 1 ? (int)nodes[0]->os_index : -1;
 }
 
-static void describe(bm_place *out, const bm_topology *t,
+static void describe(bm_placement *out, const bm_topology *t,
                      hwloc_const_bitmap_t set)
 {
     if (hwloc_bitmap_list_snprintf(out->cpus, sizeof out->cpus, set) >=
@@ -202,13 +202,14 @@ static void describe(bm_place *out, const bm_topology *t,
     out->numa = node_of(t, set);
 }
 
-void bm_placement_find(bm_place *out, const bm_topology *t,
+void bm_placement_find(bm_placement *out, const bm_topology *t,
                        const bm_gpu_sites *gpus, long ranks, long index)
 {
     hwloc_bitmap_t site = hwloc_bitmap_alloc(), share = hwloc_bitmap_alloc();
     long all = bm_topology_cores(t), peers = 1, which = 0;
 
-    *out = (bm_place){.cores = all / ranks > 1 ? all / ranks : 1, .numa = -1};
+    *out =
+        (bm_placement){.cores = all / ranks > 1 ? all / ranks : 1, .numa = -1};
     out->gpu = gpus->n > 0 ? (int)((size_t)index % gpus->n) : -1;
     describe(out, t, t->own);
     if (site == NULL || share == NULL || ranks > all)
@@ -232,7 +233,7 @@ done:
     hwloc_bitmap_free(share);
 }
 
-void bm_placement_bind(const bm_topology *t, const bm_place *place)
+void bm_placement_bind(const bm_topology *t, const bm_placement *place)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
 

@@ -13,13 +13,13 @@
 
 enum { BM_MOST_GPUS = 64, BM_CPU_LIST = 1024 };
 
-typedef struct bm_place {
+typedef struct bm_placement {
     char cpus[BM_CPU_LIST]; /* "0-3,8"; of the kernel's numbers */
     long cores;             /* cores for its threads, at least 1 */
     int numa;               /* node; -1: several, or unknown */
     int gpu;                /* of those that this process sees; -1: none */
     bool bound;             /* to fewer cores than this process may use */
-} bm_place;
+} bm_placement;
 
 /* CPUs near each GPU, in the order of the GPUs; "": unknown. */
 typedef struct bm_gpu_sites {
@@ -54,11 +54,11 @@ bool bm_topology_is_bound(const bm_topology *t);
  * GPUs, rank r uses GPU r modulo their number, and cores near it. With more ranks
  * than cores, or one rank for all, none is bound.
  */
-void bm_placement_find(bm_place *out, const bm_topology *t,
+void bm_placement_find(bm_placement *out, const bm_topology *t,
                        const bm_gpu_sites *gpus, long ranks, long index);
 
 /* Binds all threads of this process, and those it will start. Without permission
  * it stays where it is. */
-void bm_placement_bind(const bm_topology *t, const bm_place *place);
+void bm_placement_bind(const bm_topology *t, const bm_placement *place);
 
 #endif

@@ -14,7 +14,7 @@
 #include "io/augment/augment_text.h"
 #include "io/batch/sound_augment.h"
 #include "recognise/recogniser.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -296,7 +296,8 @@ static void print_augment(const bm_augment_settings *s, const bm_dataset *data,
     bm_augment_advise(s, &layout, print_advice, to);
 }
 
-static void print_paces(const bm_paces *p, size_t weights, FILE *out)
+static void print_layer_rates(const bm_layer_rates *p, size_t weights,
+                              FILE *out)
 {
     if (p->frozen > 0)
         fprintf(out, "frozen            %s: %zu of %zu weights\n",
@@ -322,7 +323,8 @@ static bm_status measure(bm_explained *e, bm_dataset *data)
     const bm_settings *s = e->settings;
     bm_params *params = bm_model_params(e->model);
 
-    BM_TRY(bm_paces_read(&e->paces, params, s->train.freeze, s->train.rates));
+    BM_TRY(bm_layer_rates_read(&e->layer_rates, params, s->train.freeze,
+                               s->train.rates));
     BM_TRY(bm_infeasible_check_data(e->model, data, "data.train"));
     BM_TRY(bm_count_blocks(s, data, e->regime.epochs, &e->blocks));
     BM_TRY(cut_fragments(params, s->block.fragments, &e->fragments));
@@ -343,7 +345,8 @@ static void print(const bm_explained *e, destination *to)
     print_augment(&s->augment, e->data, to);
     bm_model_print(e->model, out);
     bm_origin_describe(&e->origin, print_start, out);
-    print_paces(&e->paces, bm_model_params(e->model)->n_learned, out);
+    print_layer_rates(&e->layer_rates, bm_model_params(e->model)->n_learned,
+                      out);
     print_infeasible(e, to);
     fprintf(out, "strategy          %s, %s on %s\n", s->train.strategy,
             bm_count_noun(s->job.workers, "worker").text,
@@ -390,7 +393,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
         bm_explain_json(to->json, &e);
 done:
     free(e.fragments);
-    bm_paces_free(&e.paces);
+    bm_layer_rates_free(&e.layer_rates);
     bm_recogniser_close(&net);
     bm_backend_close(be);
     bm_plan_free(plan);

@@ -48,10 +48,11 @@ void bm_explain_json(json_t *o, const bm_explained *e)
     add_count(o, "classes", (double)e->data->classes);
     if (e->origin.path[0] != '\0')
         json_object_set_new(o, "from", bm_json_text(e->origin.path));
-    if (e->paces.n > 0) {
-        add_count(o, "frozen_weights", (double)e->paces.frozen);
-        json_object_set_new(o, "frozen", json_string(e->paces.frozen_text));
-        json_object_set_new(o, "rates", json_string(e->paces.rates_text));
+    if (e->layer_rates.n > 0) {
+        add_count(o, "frozen_weights", (double)e->layer_rates.frozen);
+        json_object_set_new(o, "frozen",
+                            json_string(e->layer_rates.frozen_text));
+        json_object_set_new(o, "rates", json_string(e->layer_rates.rates_text));
     }
     add_filter(o, e);
     add(o, "block_frames", block);

@@ -8,7 +8,7 @@
 #include "cli/settings.h"
 #include "cli/train/origin.h"
 #include "io/batch/plan.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <jansson.h>
 
@@ -24,7 +24,7 @@ typedef struct bm_explained {
     bm_filling filling;
     double blocks;  /* in all epochs */
     double numbers; /* of an epoch in memory */
-    bm_paces paces;
+    bm_layer_rates layer_rates;
     size_t *fragments; /* [block.fragments + 1]: where they begin; NULL: one */
     bm_sending sending;
     bm_footprint size;

@@ -181,33 +181,33 @@ static bm_status train_block(bm_training *t)
 }
 
 /* What all ranks know after a block. */
-typedef struct news {
+typedef struct block_flags {
     int asked; /* to stop, by a signal to any rank */
     int busy;  /* writing a checkpoint */
     int best;  /* the model is the best on data.dev so far */
-} news;
+} block_flags;
 
 /* Collective. Ends a checkpoint that all ranks have written. */
-static bm_status meet(bm_training *t, news *out)
+static bm_status agree_on_flags(bm_training *t, block_flags *out)
 {
     bool pending = bm_saver_pending(t->saver);
 
-    *out = (news){bm_job_signal(), pending && !bm_saver_done(t->saver),
-                  t->best_is_new};
+    *out = (block_flags){bm_job_signal(), pending && !bm_saver_done(t->saver),
+                         t->best_is_new};
     t->best_is_new = false;
     BM_TRY(bm_comm_max(t->comm, (int *)(void *)out, sizeof *out / sizeof(int)));
     return out->busy ? BM_OK : bm_training_saved(t);
 }
 
 /* Whether to write a checkpoint of this block. */
-static bool is_due(const bm_training *t, const news *now)
+static bool is_due(const bm_training *t, const block_flags *flags)
 {
     const bm_train_settings *set = &t->set->train;
 
-    return (t->unsaved != BM_OK && !now->busy) ||
+    return (t->unsaved != BM_OK && !flags->busy) ||
            (set->checkpoint_every > 0 &&
             t->blocks % set->checkpoint_every == 0) ||
-           (set->keep_best && now->best) || bm_training_keeps(t);
+           (set->keep_best && flags->best) || bm_training_keeps(t);
 }
 
 static bool over(const bm_training *t)
@@ -244,7 +244,7 @@ static bool enough(const bm_training *t)
 static bm_status train_blocks(bm_training *t, bool *stopped)
 {
     bm_span span;
-    news now;
+    block_flags flags;
 
     *stopped = enough(t);
     while (!over(t) && !*stopped) {
@@ -252,11 +252,11 @@ static bm_status train_blocks(bm_training *t, bool *stopped)
                                 t->run->attempt, t->blocks));
         span = bm_span_begin("block");
         BM_TRY(train_block(t));
-        BM_TRY(meet(t, &now));
-        *stopped = now.asked || enough(t);
+        BM_TRY(agree_on_flags(t, &flags));
+        *stopped = flags.asked || enough(t);
         if (*stopped && !over(t))
             BM_TRY(bm_training_save_last(t));
-        else if (over(t) || is_due(t, &now))
+        else if (over(t) || is_due(t, &flags))
             BM_TRY(bm_training_save(t, !over(t)));
         (void)bm_span_end(span);
     }

@@ -5,7 +5,7 @@
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
 #include "io/augment/augment_text.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <stdlib.h>
 
@@ -173,18 +173,20 @@ static void log_origin(void *self, const char *text)
 }
 
 /* Fails if train.freeze or train.rates do not fit the network. */
-static bm_status check_paces(const bm_training *t)
+static bm_status check_layer_rates(const bm_training *t)
 {
     const bm_train_settings *s = &t->set->train;
-    bm_paces paces = {0};
+    bm_layer_rates layer_rates = {0};
 
-    BM_TRY(bm_paces_read(&paces, bm_training_params(t), s->freeze, s->rates));
-    if (bm_training_first(t) && paces.frozen > 0)
-        bm_log(BM_NOTE, "frozen: %s, %zu of %zu weights", paces.frozen_text,
-               paces.frozen, bm_training_params(t)->n_learned);
-    if (bm_training_first(t) && paces.rates_text[0] != '\0')
-        bm_log(BM_NOTE, "factors of train.rate: %s", paces.rates_text);
-    bm_paces_free(&paces);
+    BM_TRY(bm_layer_rates_read(&layer_rates, bm_training_params(t), s->freeze,
+                               s->rates));
+    if (bm_training_first(t) && layer_rates.frozen > 0)
+        bm_log(BM_NOTE, "frozen: %s, %zu of %zu weights",
+               layer_rates.frozen_text, layer_rates.frozen,
+               bm_training_params(t)->n_learned);
+    if (bm_training_first(t) && layer_rates.rates_text[0] != '\0')
+        bm_log(BM_NOTE, "factors of train.rate: %s", layer_rates.rates_text);
+    bm_layer_rates_free(&layer_rates);
     return BM_OK;
 }
 
@@ -194,7 +196,7 @@ bm_status bm_training_open(bm_training *t)
     t->n_epochs = bm_settings_epochs(t->set, t->train);
     BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
-    BM_TRY(check_paces(t));
+    BM_TRY(check_layer_rates(t));
     bm_origin_describe(&t->origin, log_origin, t);
     return advise(t);
 }

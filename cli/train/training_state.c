@@ -3,7 +3,7 @@
 #include "cli/train/numbers.h"
 #include "cli/train/training.h"
 #include "core/words.h"
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <ctype.h>
 #include <string.h>

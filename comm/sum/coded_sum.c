@@ -440,8 +440,8 @@ static void work_slice(bm_coded_sum *c, bm_sum_work *work, void *self)
     for (size_t g = c->own[c->rank]; g < c->own[c->rank + 1]; g++) {
         size_t first = c->plan.group[g], last = c->plan.group[g + 1];
         size_t from = c->plan.start[first];
-        bm_piece p = {from, c->plan.start[last] - from, NULL, c->common + from,
-                      c->after};
+        bm_sum_piece p = {from, c->plan.start[last] - from, NULL,
+                          c->common + from, c->after};
 
         if (p.n == 0)
             continue;

@@ -130,7 +130,7 @@ static bm_status make_room(bm_sum *s)
 bool bm_sum_shares_common(const bm_sum *s, int rank)
 {
     return rank == s->rank ||
-           (bm_window_shared(s->window) &&
+           (bm_shared_memory_available(s->shared) &&
             bm_comm_host(s->comm, rank) == bm_comm_host(s->comm, s->rank));
 }
 
@@ -138,20 +138,21 @@ bool bm_sum_shares_common(const bm_sum *s, int rank)
  * every rank, else the first one of each host. */
 static bool has_common(const bm_sum *s, int rank)
 {
-    return !bm_window_shared(s->window) || bm_comm_host(s->comm, rank) == rank;
+    return !bm_shared_memory_available(s->shared) ||
+           bm_comm_host(s->comm, rank) == rank;
 }
 
-/* One common vector for all ranks of a host, in the window of its first rank; or
- * one for each rank, without shared memory. */
+/* One common vector for all ranks of a host, in shared memory of its first rank;
+ * or one for each rank, without shared memory. */
 static bm_status open_common(bm_sum *s)
 {
     int first = bm_comm_host(s->comm, s->rank);
     size_t size = s->rank == first ? s->n * sizeof(float) : 0;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_window_open(&s->window, s->comm, size));
-    s->common = bm_window_segment(s->window, first);
-    if (!bm_window_shared(s->window)) {
+    BM_TRY(bm_shared_memory_open(&s->shared, s->comm, size));
+    s->common = bm_shared_memory_segment(s->shared, first);
+    if (!bm_shared_memory_available(s->shared)) {
         s->common = s->own = calloc(s->n + 1, sizeof(float));
         if (s->own == NULL)
             status = BM_FAIL(BM_ERR_MEMORY, "no memory for %zu floats", s->n);
@@ -194,7 +195,7 @@ void bm_sum_close(bm_sum *s)
         return;
     if (s->ops != NULL)
         s->ops->close(s);
-    bm_window_close(s->window);
+    bm_shared_memory_close(s->shared);
     free(s->own);
     free(s->weight);
     free(s->start);
@@ -290,8 +291,8 @@ static void work_slice(bm_sum *s, bm_sum_work *work, void *self)
     float mean[BM_SUM_CHUNK], after[BM_SUM_CHUNK];
 
     for (size_t at = 0; at < bm_sum_count(s, s->rank); at += BM_SUM_CHUNK) {
-        bm_piece p = {s->start[s->rank] + at, piece_size(s, at), mean,
-                      common + at, after};
+        bm_sum_piece p = {s->start[s->rank] + at, piece_size(s, at), mean,
+                          common + at, after};
 
         s->ops->mean(s, at, p.n, mean);
         work(self, &p);

@@ -68,7 +68,7 @@ typedef struct bm_sum bm_sum;
  * borrowed.
  *
  * Fails with BM_ERR_CONFIG on an unknown name, an invalid topology, or more
- * ranks than workers; with BM_ERR_MEMORY; and as bm_window_open. All ranks fail
+ * ranks than workers; with BM_ERR_MEMORY; and as bm_shared_memory_open. All ranks fail
  * together.
  */
 BM_CHECKED bm_status bm_sum_open(bm_sum **out, bm_comm *comm, size_t n,
@@ -108,14 +108,14 @@ size_t bm_sum_rooms(const bm_sum *sum);
 void bm_sum_add(bm_sum *sum, int worker, const float *x, double weight);
 
 /* A chunk of this rank's slice, or the rest of the last chunk. */
-typedef struct bm_piece {
+typedef struct bm_sum_piece {
     size_t offset, n;    /* elements [offset, offset + n) of the vector */
     const float *mean;   /* [n] the mean over workers */
     const float *before; /* [n] the common vector */
     float *after;        /* [n] to write: its new values */
-} bm_piece;
+} bm_sum_piece;
 
-typedef void bm_sum_work(void *self, const bm_piece *p);
+typedef void bm_sum_work(void *self, const bm_sum_piece *p);
 
 /* Collective, after all workers were added. Sets *weight to the sum of all
  * weights. If it is 0, nothing is changed; otherwise all ranks see the new

@@ -35,12 +35,12 @@ typedef struct sums {
 
 typedef struct exact {
     size_t chunks;
-    int *place;        /* [chunks]: of the leading digit; NO_PLACE: no digits */
-    int *highest;      /* [chunks]: of all ranks' places */
-    sums mine;         /* of the workers hosted here, whole vectors */
-    sums *slice;       /* [size]: every rank's, of this rank's slice */
-    int64_t *inbox;    /* slices that are not in shared memory */
-    bm_window *window; /* `mine` of every rank: [n] high, then [n] low */
+    int *place;     /* [chunks]: of the leading digit; NO_PLACE: no digits */
+    int *highest;   /* [chunks]: of all ranks' places */
+    sums mine;      /* of the workers hosted here, whole vectors */
+    sums *slice;    /* [size]: every rank's, of this rank's slice */
+    int64_t *inbox; /* slices that are not in shared memory */
+    bm_shared_memory *shared; /* `mine` of every rank: [n] high, then [n] low */
 } exact;
 
 static void clear(exact *e)
@@ -56,13 +56,13 @@ static bm_status locate(bm_sum *s, exact *e)
     int64_t *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        sent += bm_window_segment(e->window, r) == NULL;
+        sent += bm_shared_memory_segment(e->shared, r) == NULL;
     in = e->inbox = malloc((2 * sent * count + 1) * sizeof *in);
     e->slice = calloc((size_t)s->size, sizeof *e->slice);
     if (e->inbox == NULL || e->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        int64_t *segment = bm_window_segment(e->window, r);
+        int64_t *segment = bm_shared_memory_segment(e->shared, r);
 
         e->slice[r] = (sums){in, in + count};
         if (segment == NULL)
@@ -98,8 +98,9 @@ static bm_status exact_open(bm_sum *s)
 
     BM_TRY(bm_comm_agree(s->comm, prepare(s)));
     e = s->self;
-    BM_TRY(bm_window_open(&e->window, s->comm, 2 * s->n * sizeof(int64_t)));
-    e->mine.high = bm_window_segment(e->window, s->rank);
+    BM_TRY(
+        bm_shared_memory_open(&e->shared, s->comm, 2 * s->n * sizeof(int64_t)));
+    e->mine.high = bm_shared_memory_segment(e->shared, s->rank);
     e->mine.low = e->mine.high + s->n;
     return locate(s, e);
 }
@@ -110,7 +111,7 @@ static void exact_close(bm_sum *s)
 
     if (e == NULL)
         return;
-    bm_window_close(e->window);
+    bm_shared_memory_close(e->shared);
     free(e->place);
     free(e->highest);
     free(e->slice);
@@ -179,7 +180,7 @@ static bm_status swap(bm_sum *s, const exact *e)
     size_t count = bm_sum_count(s, s->rank), read = 0;
 
     for (int r = 0; r < s->size; r++) {
-        if (bm_window_segment(e->window, r) != NULL)
+        if (bm_shared_memory_segment(e->shared, r) != NULL)
             continue;
         bm_comm_receive_ints(s->comm, e->slice[r].high, count, r);
         bm_comm_receive_ints(s->comm, e->slice[r].low, count, r);
@@ -188,7 +189,7 @@ static bm_status swap(bm_sum *s, const exact *e)
         int to = (s->rank + k) % s->size; /* spreads the load */
         size_t n = bm_sum_count(s, to);
 
-        if (bm_window_segment(e->window, to) != NULL) {
+        if (bm_shared_memory_segment(e->shared, to) != NULL) {
             read += 2 * n;
             continue;
         }

@@ -2,9 +2,9 @@
  * sum_grid.c - the modes that add up along a grid (grid.h). Every worker's
  * vector has its place in the grid, whatever rank hosts it, so that the bits of
  * the mean depend on N alone. Workers of one rank exchange in memory, and so do
- * those of one host: a rank reads its neighbour's vector in a window once the
- * neighbour has signalled that it is ready. Other hosts get messages. With N = P
- * it is the textbook's algorithm, byte for byte.
+ * those of one host: a rank reads its neighbour's vector in shared memory once
+ * the neighbour has signalled that it is ready. Other hosts get messages. With N
+ * = P it is the textbook's algorithm, byte for byte.
  *
  * Weighted means travel, and their weights are known to the receiver: y and x
  * become (wy y + wx x) / (wy + wx), rounded once. So the mean of equal vectors
@@ -63,10 +63,10 @@ typedef struct grid_sum {
     size_t *edge;   /* [slices + 1]: of the workers' slices */
     double *before; /* [workers + 1]: weights, for bm_grid_weigh */
     int first, hosted, lanes;
-    bm_window *window;   /* [hosted, n] of every rank */
-    float *x;            /* [hosted, n]: of this rank, in the window */
-    float *box;          /* [slots, 3, segment] */
-    transfer *transfers; /* [slots]: of hosted workers in all lanes */
+    bm_shared_memory *shared; /* [hosted, n] of every rank */
+    float *x;                 /* [hosted, n]: of this rank, in shared memory */
+    float *box;               /* [slots, 3, segment] */
+    transfer *transfers;      /* [slots]: of hosted workers in all lanes */
 } grid_sum;
 
 /* ---- transfers ----------------------------------------------------------- */
@@ -230,7 +230,7 @@ static float *vector(const bm_sum *s, int worker)
 static const float *shared_vector(const bm_sum *s, int rank, int worker)
 {
     const grid_sum *g = s->self;
-    const float *x = bm_window_segment(g->window, rank);
+    const float *x = bm_shared_memory_segment(g->shared, rank);
     int first = bm_comm_first(s->comm, s->workers, rank);
 
     return x != NULL ? x + (size_t)(worker - first) * s->n : NULL;
@@ -263,7 +263,7 @@ static void prepare_scatter(const bm_sum *s, transfer *t, int worker, int k,
     if (t->to_rank == s->rank)
         t->out.left = 0;
     else if (t->to_rank >= 0 &&
-             bm_window_segment(g->window, t->to_rank) != NULL)
+             bm_shared_memory_segment(g->shared, t->to_rank) != NULL)
         leave(s, t);
     if (t->from_rank == s->rank) {
         t->from = vector(s, turn.from);
@@ -443,9 +443,9 @@ bm_status bm_sum_grid_open(bm_sum *s)
 
     BM_TRY(bm_comm_agree(s->comm, prepare(s)));
     g = s->self;
-    BM_TRY(bm_window_open(&g->window, s->comm,
-                          (size_t)g->hosted * s->n * sizeof(float)));
-    g->x = bm_window_segment(g->window, s->rank);
+    BM_TRY(bm_shared_memory_open(&g->shared, s->comm,
+                                 (size_t)g->hosted * s->n * sizeof(float)));
+    g->x = bm_shared_memory_segment(g->shared, s->rank);
     return BM_OK;
 }
 
@@ -455,7 +455,7 @@ void bm_sum_grid_close(bm_sum *s)
 
     if (g == NULL)
         return;
-    bm_window_close(g->window);
+    bm_shared_memory_close(g->shared);
     free(g->edge);
     free(g->before);
     free(g->box);

@@ -4,9 +4,9 @@
 #define BM_COMM_SUM_SUM_OPS_H
 
 #include "comm/grid.h"
+#include "comm/shared_memory.h"
 #include "comm/sum/sum.h"
 #include "comm/sum/sum_loops.h"
-#include "comm/window.h"
 
 typedef struct bm_sum_ops bm_sum_ops;
 
@@ -66,8 +66,8 @@ struct bm_sum {
     size_t *start;  /* [size + 1]: rank r owns [start[r], start[r + 1]) */
     float *mean;    /* this rank's slice; as long as the largest */
     float *room;    /* [n], if the mode has no room */
-    bm_window *window;
-    float *common; /* [n]: in the window, or this rank's own */
+    bm_shared_memory *shared;
+    float *common; /* [n]: in shared memory, or this rank's own */
     float *own;
     const bm_sum_loops *loops;
     void *self; /* the mode's own state */

@@ -15,8 +15,8 @@
  * tree depends on N alone, wherever its workers are. If N/P is a power of two,
  * ranks send the fewest bytes, those of one reduce-scatter.
  *
- * A rank's vectors are in its segment of a window: owners on the same host read
- * the subtrees there; they are sent to owners on other hosts only.
+ * A rank's vectors are in its segment of shared memory: owners on the same host
+ * read the subtrees there; they are sent to owners on other hosts only.
  */
 #include "comm/sum/sum_ops.h"
 #include "comm/tree.h"
@@ -36,12 +36,12 @@ typedef struct stack {
 
 typedef struct tree {
     bm_tree_plan plan;
-    stack mine;          /* of the workers hosted here, whole vectors */
-    stack all;           /* of all workers, a chunk of this rank's slice */
-    float *chunks;       /* the room of `all` */
-    const float **slice; /* where the slice of each node of the plan is */
-    float *inbox;        /* the slices that are not in shared memory */
-    bm_window *window;   /* `mine.room` of every rank */
+    stack mine;               /* of the workers hosted here, whole vectors */
+    stack all;                /* of all workers, a chunk of this rank's slice */
+    float *chunks;            /* the room of `all` */
+    const float **slice;      /* where the slice of each node of the plan is */
+    float *inbox;             /* the slices that are not in shared memory */
+    bm_shared_memory *shared; /* `mine.room` of every rank */
 } tree;
 
 static float *room(const stack *s, int depth)
@@ -91,14 +91,14 @@ static bm_status locate(bm_sum *s, tree *t)
     float *in = NULL;
 
     for (int r = 0; r < s->size; r++)
-        if (bm_window_segment(t->window, r) == NULL)
+        if (bm_shared_memory_segment(t->shared, r) == NULL)
             sent += (size_t)(t->plan.first[r + 1] - t->plan.first[r]);
     in = t->inbox = malloc((sent * count + 1) * sizeof *t->inbox);
     t->slice = calloc((size_t)t->plan.first[s->size], sizeof(float *));
     if (t->inbox == NULL || t->slice == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu slices", sent);
     for (int r = 0; r < s->size; r++) {
-        const float *segment = bm_window_segment(t->window, r);
+        const float *segment = bm_shared_memory_segment(t->shared, r);
 
         for (int i = t->plan.first[r]; i < t->plan.first[r + 1]; i++) {
             t->slice[i] = in;
@@ -123,9 +123,9 @@ static bm_status tree_open(bm_sum *s)
         status = prepare(s, t);
     BM_TRY(bm_comm_agree(s->comm, status));
     BM_ASSERT(t != NULL); /* it is agreed */
-    BM_TRY(bm_window_open(&t->window, s->comm,
-                          (size_t)t->plan.deepest * s->n * sizeof(float)));
-    t->mine.room = bm_window_segment(t->window, s->rank);
+    BM_TRY(bm_shared_memory_open(
+        &t->shared, s->comm, (size_t)t->plan.deepest * s->n * sizeof(float)));
+    t->mine.room = bm_shared_memory_segment(t->shared, s->rank);
     return locate(s, t);
 }
 
@@ -135,7 +135,7 @@ static void tree_close(bm_sum *s)
 
     if (t == NULL)
         return;
-    bm_window_close(t->window);
+    bm_shared_memory_close(t->shared);
     bm_tree_plan_free(&t->plan);
     free(t->chunks);
     free((void *)t->slice);
@@ -170,7 +170,7 @@ static bm_status swap(bm_sum *s, const tree *t)
 
     for (int r = 0; r < s->size; r++)
         for (int i = t->plan.first[r];
-             bm_window_segment(t->window, r) == NULL &&
+             bm_shared_memory_segment(t->shared, r) == NULL &&
              i < t->plan.first[r + 1];
              i++, in += own)
             bm_comm_receive(s->comm, in, own, r);
@@ -178,7 +178,7 @@ static bm_status swap(bm_sum *s, const tree *t)
         int to = (s->rank + k) % s->size; /* spreads the load */
         size_t n = bm_sum_count(s, to);
 
-        if (bm_window_segment(t->window, to) != NULL) {
+        if (bm_shared_memory_segment(t->shared, to) != NULL) {
             read += (size_t)t->mine.tree.depth * n;
             continue;
         }

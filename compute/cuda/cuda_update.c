@@ -13,7 +13,7 @@ void bm_cuda_momentum_step(bm_backend *be, const bm_momentum *m, size_t n,
     bm_cuda *cuda = bm_cuda_of(be);
     float *count = (float *)(void *)skipped;
     size_t all = n + statistics;
-    bm_update u = {.of = *m, .n = n, .statistics = statistics};
+    bm_momentum_update u = {.of = *m, .n = n, .statistics = statistics};
 
     u.g = bm_cuda_read(be, g, all);
     u.v = bm_cuda_change(be, v, n, false).x;

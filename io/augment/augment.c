@@ -23,10 +23,10 @@ struct bm_augmenter {
     bool per_frame;
     bm_moments moments;
     float *fill, *add; /* [D] */
-    float *x;          /* [room_x]: the sequence as it was */
-    float *work;       /* [room_work] */
-    int32_t *labels;   /* [room_labels] likewise */
-    size_t room_x, room_work, room_labels;
+    float *x;          /* [x_capacity]: the sequence as it was */
+    float *work;       /* [work_capacity] */
+    int32_t *labels;   /* [labels_capacity] likewise */
+    size_t x_capacity, work_capacity, labels_capacity;
 };
 
 static bool make_moments(bm_moments *m, size_t D)
@@ -126,12 +126,13 @@ size_t bm_augment_frames(const bm_augmenter *a, uint64_t key,
 
 /* ---- time and place -------------------------------------------------------- */
 
-/* *old [*room] <- at least n elements of `size` bytes; contents are lost. */
-static bm_status reserve(void **old, size_t *room, size_t n, size_t size)
+/* *old [*capacity] <- at least n elements of `size` bytes; contents are lost.
+ * */
+static bm_status reserve(void **old, size_t *capacity, size_t n, size_t size)
 {
     void *grown = NULL;
 
-    if (n <= *room)
+    if (n <= *capacity)
         return BM_OK;
     if (bm_size_mul(n, size) <= PTRDIFF_MAX)
         grown = malloc(n * size);
@@ -139,14 +140,14 @@ static bm_status reserve(void **old, size_t *room, size_t n, size_t size)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to augment %zu numbers", n);
     free(*old);
     *old = grown;
-    *room = n;
+    *capacity = n;
     return BM_OK;
 }
 
-static bm_status reserve_floats(float **x, size_t *room, size_t n)
+static bm_status reserve_floats(float **x, size_t *capacity, size_t n)
 {
     void *memory = *x;
-    bm_status status = reserve(&memory, room, n, sizeof **x);
+    bm_status status = reserve(&memory, capacity, n, sizeof **x);
 
     *x = memory;
     return status;
@@ -156,7 +157,7 @@ static bm_status keep_labels(bm_augmenter *a, const bm_augmented *in)
 {
     void *memory = a->labels;
     bm_status status =
-        reserve(&memory, &a->room_labels, in->n_labels, sizeof *a->labels);
+        reserve(&memory, &a->labels_capacity, in->n_labels, sizeof *a->labels);
 
     a->labels = memory;
     if (status == BM_OK && in->n_labels > 0)
@@ -169,7 +170,7 @@ static bm_status keep(bm_augmenter *a, const bm_augmented *in)
 {
     size_t n = in->frames * a->layout.features;
 
-    BM_TRY(reserve_floats(&a->x, &a->room_x, n));
+    BM_TRY(reserve_floats(&a->x, &a->x_capacity, n));
     memcpy(a->x, in->x, n * sizeof *a->x);
     return a->per_frame ? keep_labels(a, in) : BM_OK;
 }
@@ -198,7 +199,8 @@ static bm_status place(bm_augmenter *a, uint64_t key, const bm_time_map *time,
         return BM_OK;
     }
     m = bm_image_map_draw(&a->set, l, time, key);
-    BM_TRY(reserve_floats(&a->work, &a->room_work, bm_image_map_work(&m, l)));
+    BM_TRY(
+        reserve_floats(&a->work, &a->work_capacity, bm_image_map_work(&m, l)));
     bm_image_map_apply(&m, &a->set, l, key, a->x, y, a->work);
     return BM_OK;
 }
@@ -212,8 +214,8 @@ static bm_status change_strokes(bm_augmenter *a, uint64_t key, float *y,
 
     if (a->set.stroke == 0)
         return BM_OK;
-    BM_TRY(
-        reserve_floats(&a->work, &a->room_work, frames * a->layout.features));
+    BM_TRY(reserve_floats(&a->work, &a->work_capacity,
+                          frames * a->layout.features));
     bm_strokes_change(&a->layout, a->set.stroke * bm_draw_sign(&rng), y, frames,
                       a->work);
     return BM_OK;

@@ -98,7 +98,7 @@ bm_sound_settings bm_augment_sound(const bm_augment_settings *s)
                                .snr = s->snr};
 }
 
-bool bm_augment_has_rooms(const bm_augment_settings *s)
+bool bm_augment_has_reverb(const bm_augment_settings *s)
 {
     return s->share > 0 && s->reverb_share > 0 && strcmp(s->reverb, "no") != 0;
 }
@@ -131,7 +131,7 @@ bool bm_augment_any(const bm_augment_settings *s)
                 speeds.factor[0] == 1;
 
     return s->share > 0 &&
-           (bm_augment_has_rooms(s) || bm_augment_has_noises(s) || !same ||
+           (bm_augment_has_reverb(s) || bm_augment_has_noises(s) || !same ||
             s->warp > 0 || bm_augment_distorts(s) || s->stroke > 0 ||
             bm_augment_has_values(s) || bm_augment_has_masks(s));
 }

@@ -33,15 +33,15 @@ typedef struct bm_augment_settings {
 extern const bm_option bm_augment_options[];
 
 /* The check of a bm_section: augment.speed is a list or a range, and so are the
- * settings of rooms and noise. */
+ * settings of reverberation and noise. */
 void bm_augment_check(const bm_config *config, bm_faults *faults);
 
 /* Do the settings change anything? */
 bool bm_augment_any(const bm_augment_settings *s);
 
-/* Do they add rooms to recordings, or noise? Do they distort images, change
- * values, or mask? Time and strokes have a setting each. */
-bool bm_augment_has_rooms(const bm_augment_settings *s);
+/* Do they add reverberation to recordings, or noise? Do they distort images,
+ * change values, or mask? Time and strokes have a setting each. */
+bool bm_augment_has_reverb(const bm_augment_settings *s);
 bool bm_augment_has_noises(const bm_augment_settings *s);
 bool bm_augment_distorts(const bm_augment_settings *s);
 bool bm_augment_has_values(const bm_augment_settings *s);

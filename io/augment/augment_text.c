@@ -10,7 +10,7 @@
 
 typedef struct list {
     char *out;
-    size_t room;
+    size_t capacity;
 } list;
 
 __attribute__((format(printf, 2, 3))) static void add(list *l,
@@ -21,17 +21,17 @@ __attribute__((format(printf, 2, 3))) static void add(list *l,
 
     va_start(rest, format);
     if (n > 0)
-        n += (size_t)snprintf(l->out + n, l->room - n, ", ");
-    if (n < l->room)
-        vsnprintf(l->out + n, l->room - n, format, rest);
+        n += (size_t)snprintf(l->out + n, l->capacity - n, ", ");
+    if (n < l->capacity)
+        vsnprintf(l->out + n, l->capacity - n, format, rest);
     va_end(rest);
 }
 
 static void add_sound(list *l, const bm_augment_settings *s)
 {
-    if (bm_augment_has_rooms(s) && strcmp(s->reverb, "made") == 0)
+    if (bm_augment_has_reverb(s) && strcmp(s->reverb, "made") == 0)
         add(l, "%g %% in made rooms (%s s)", 100 * s->reverb_share, s->t60);
-    else if (bm_augment_has_rooms(s))
+    else if (bm_augment_has_reverb(s))
         add(l, "%g %% in rooms of %s", 100 * s->reverb_share, s->reverb);
     if (bm_augment_has_noises(s))
         add(l, "%g %% with noise (%s, %s dB)", 100 * s->noise_sound_share,
@@ -111,9 +111,9 @@ static void add_masks(list *l, const bm_augment_settings *s,
 }
 
 void bm_augment_describe(const bm_augment_settings *s, const bm_layout *layout,
-                         char *out, size_t room)
+                         char *out, size_t capacity)
 {
-    list l = {out, room};
+    list l = {out, capacity};
 
     out[0] = '\0';
     if (!bm_augment_any(s))

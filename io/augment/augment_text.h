@@ -9,7 +9,7 @@
 /* "speed 0.9 1 1.1, 2 time masks of up to 40 frames and 20 %", or "" if nothing
  * is changed. */
 void bm_augment_describe(const bm_augment_settings *s, const bm_layout *l,
-                         char *out, size_t room);
+                         char *out, size_t capacity);
 
 /* Calls warn() for settings that change nothing, or do not suit the features of
  * data.train. */

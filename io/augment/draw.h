@@ -21,7 +21,7 @@ typedef enum bm_draw {
     BM_DRAW_TIME_MASKS,
     BM_DRAW_FREQUENCY_MASKS,
     BM_DRAW_CUTOUTS,
-    BM_DRAW_ROOM,
+    BM_DRAW_REVERB,
     BM_DRAW_NOISE_SOUND
 } bm_draw;
 

@@ -1,6 +1,7 @@
 /*
- * sound_settings.h - what settings of rooms and noise have in common, those of
- * [copies] of `bmuf pack` and those of [augment]: ranges, and kinds of noise.
+ * sound_settings.h - what settings of reverberation and noise have in common,
+ * those of [copies] of `bmuf pack` and those of [augment]: ranges, and kinds of
+ * noise.
  */
 #ifndef BM_IO_AUGMENT_SOUND_SETTINGS_H
 #define BM_IO_AUGMENT_SOUND_SETTINGS_H

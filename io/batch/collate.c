@@ -30,7 +30,7 @@ static bm_status reserve(bm_collator *c, extent e)
 {
     if (c->stage == NULL)
         BM_TRY(bm_stage_open(&c->stage, c->be));
-    if (c->id == NULL || e.B > c->room_sequences) {
+    if (c->id == NULL || e.B > c->sequences_capacity) {
         free(c->frames);
         free(c->count);
         free(c->id);
@@ -39,12 +39,12 @@ static bm_status reserve(bm_collator *c, extent e)
         c->frames = malloc((e.B + 1) * sizeof *c->frames);
         c->count = malloc((e.B + 1) * sizeof *c->count);
         c->id = malloc((e.B + 1) * sizeof *c->id);
-        c->room_sequences = e.B;
+        c->sequences_capacity = e.B;
     }
-    if (c->classes == NULL || e.classes > c->room_classes) {
+    if (c->classes == NULL || e.classes > c->classes_capacity) {
         free(c->classes);
         c->classes = malloc((e.classes + 1) * sizeof *c->classes);
-        c->room_classes = e.classes;
+        c->classes_capacity = e.classes;
     }
     if (c->frames == NULL || c->count == NULL || c->id == NULL ||
         c->packed == NULL || c->classes == NULL)

@@ -19,7 +19,7 @@ typedef struct bm_collator {
     int32_t *frames, *count;
     int64_t *id;
     int32_t *classes;
-    size_t room_sequences, room_classes;
+    size_t sequences_capacity, classes_capacity;
 } bm_collator;
 
 void bm_collator_free(bm_collator *c);

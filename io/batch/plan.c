@@ -215,8 +215,8 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
                       int64_t epoch)
 {
     bm_plan *p = calloc(1, sizeof *p);
-    size_t room = d->n_units + 1;
-    scratch t = {malloc(room * sizeof *t.items),
+    size_t capacity = d->n_units + 1;
+    scratch t = {malloc(capacity * sizeof *t.items),
                  malloc((size_t)workers * sizeof *t.loads),
                  malloc(((size_t)workers + 1) * sizeof *t.begin)};
     bm_status status = BM_OK;
@@ -233,8 +233,8 @@ bm_status bm_plan_new(bm_plan **out, const bm_dataset *d,
     if (p->set.active > 0 && p->set.active < workers)
         p->active = (int)p->set.active;
     p->key = bm_rng_make(seed, "plan", (uint64_t)epoch).key;
-    p->units = malloc(room * sizeof *p->units);
-    p->owner = malloc(room * sizeof *p->owner);
+    p->units = malloc(capacity * sizeof *p->units);
+    p->owner = malloc(capacity * sizeof *p->owner);
     if (p->units == NULL || p->owner == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a plan of %zu units",
                      d->n_units);

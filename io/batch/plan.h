@@ -128,7 +128,7 @@ typedef struct bm_cut {
     size_t n_batches, n_sequences;
     int64_t *sequences; /* [n_sequences] */
     size_t *ends;       /* [n_batches] */
-    size_t room_sequences, room_ends;
+    size_t sequences_capacity, ends_capacity;
 } bm_cut;
 
 /* Cuts a worker's share of a block into mini-batches. */

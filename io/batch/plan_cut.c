@@ -84,13 +84,13 @@ static void list(const bm_plan *p, int64_t block, int worker, bm_rng *rng,
 static size_t window(const bm_plan *p, const item *items, size_t n)
 {
     const bm_plan_settings *s = &p->set;
-    int64_t room = (int64_t)s->buckets * (s->sequences + s->frames);
+    int64_t left = (int64_t)s->buckets * (s->sequences + s->frames);
     size_t i = 0;
 
     if (p->set.order == BM_ORDER_SORTED)
         return n;
-    for (; i < n && room > 0; i++)
-        room -= s->frames > 0 ? items[i].frames : 1;
+    for (; i < n && left > 0; i++)
+        left -= s->frames > 0 ? items[i].frames : 1;
     return i;
 }
 
@@ -204,19 +204,19 @@ done:
 /* Returns false without memory. */
 static bool reserve(bm_cut *cut, size_t n, size_t n_batches)
 {
-    if (cut->sequences == NULL || cut->room_sequences < n) {
+    if (cut->sequences == NULL || cut->sequences_capacity < n) {
         int64_t *x = realloc(cut->sequences, (n + 1) * sizeof *x);
         if (x == NULL)
             return false;
         cut->sequences = x;
-        cut->room_sequences = n;
+        cut->sequences_capacity = n;
     }
-    if (cut->ends == NULL || cut->room_ends < n_batches) {
+    if (cut->ends == NULL || cut->ends_capacity < n_batches) {
         size_t *x = realloc(cut->ends, (n_batches + 1) * sizeof *x);
         if (x == NULL)
             return false;
         cut->ends = x;
-        cut->room_ends = n_batches;
+        cut->ends_capacity = n_batches;
     }
     return true;
 }

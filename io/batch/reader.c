@@ -223,8 +223,9 @@ static bm_status read_block(bm_reader *r, block *b)
     return read_audited(r, b);
 }
 
-/* Waits until the ring has room. Returns the block to fill, or NULL to stop. */
-static block *wait_for_room(bm_reader *r)
+/* Waits until the ring has space. Returns the block to fill, or NULL to stop.
+ * */
+static block *wait_for_space(bm_reader *r)
 {
     block *b = NULL;
 
@@ -253,7 +254,7 @@ static void *read_ahead(void *self)
     bm_span_thread("reader");
     for (bm_position at = r->from; status == BM_OK && exists(r, at);
          at = after(r, at)) {
-        block *b = wait_for_room(r);
+        block *b = wait_for_space(r);
         bm_span span;
 
         if (b == NULL)

@@ -9,9 +9,9 @@
 static bool reserve_units(bm_share *s, size_t n)
 {
     size_t *units = NULL;
-    bm_place *begin = NULL;
+    bm_share_offsets *begin = NULL;
 
-    if (s->units != NULL && s->begin != NULL && n <= s->room_units)
+    if (s->units != NULL && s->begin != NULL && n <= s->units_capacity)
         return true;
     units = realloc(s->units, (n + 1) * sizeof *units);
     s->units = units != NULL ? units : s->units;
@@ -19,7 +19,7 @@ static bool reserve_units(bm_share *s, size_t n)
     s->begin = begin != NULL ? begin : s->begin;
     if (units == NULL || begin == NULL)
         return false;
-    s->room_units = n;
+    s->units_capacity = n;
     return true;
 }
 
@@ -27,13 +27,13 @@ static bool reserve_samples(bm_share *s, size_t n)
 {
     bm_sample *samples = NULL;
 
-    if (s->samples != NULL && n <= s->room_samples)
+    if (s->samples != NULL && n <= s->samples_capacity)
         return true;
     samples = realloc(s->samples, (n + 1) * sizeof *samples);
     if (samples == NULL)
         return false;
     s->samples = samples;
-    s->room_samples = n;
+    s->samples_capacity = n;
     return true;
 }
 
@@ -54,7 +54,7 @@ static size_t stretched(const bm_share *s, size_t frames, size_t sequences)
 /* Sets where each unit begins. */
 static void lay_out(bm_share *s, const bm_dataset *d)
 {
-    bm_place at = {0};
+    bm_share_offsets at = {0};
 
     for (size_t i = 0; i < s->n_units; i++) {
         const bm_unit_at *u = &d->units[s->units[i]];
@@ -73,7 +73,7 @@ bm_status bm_share_plan(bm_share *s, const bm_dataset *d, const bm_plan *p,
 {
     const size_t *units = NULL;
     size_t n = bm_plan_units(p, block, worker, &units);
-    bm_place end;
+    bm_share_offsets end;
 
     BM_TRY(bm_plan_cut(p, block, worker, &s->cut));
     if (!reserve_units(s, n) || !reserve_samples(s, s->cut.n_sequences))
@@ -104,7 +104,7 @@ void bm_share_free(bm_share *s)
 /* The memory of a unit. */
 static bm_sequences memory_of(const bm_share *s, size_t i)
 {
-    bm_place from = s->begin[i], to = s->begin[i + 1];
+    bm_share_offsets from = s->begin[i], to = s->begin[i + 1];
     size_t D = s->all.features;
 
     return (bm_sequences){.features = D,
@@ -154,7 +154,7 @@ bm_status bm_share_augment(bm_share *s, const bm_dataset *d, size_t i,
                            const bm_changes *changes)
 {
     bm_augmenter *a = changes->augmenter;
-    bm_place from = s->begin[i], to = s->begin[i + 1];
+    bm_share_offsets from = s->begin[i], to = s->begin[i + 1];
     int64_t first = d->units[s->units[i]].first;
     float *x = s->all.x + to.frames * d->features;
     int32_t *targets = s->all.targets + to.labels;

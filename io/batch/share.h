@@ -17,9 +17,9 @@ typedef struct bm_sample {
 } bm_sample;
 
 /* A place in the share: the numbers before it. */
-typedef struct bm_place {
+typedef struct bm_share_offsets {
     size_t sequences, frames, labels; /* the most, if stretched */
-} bm_place;
+} bm_share_offsets;
 
 /* Starts as {0}, is reused from block to block, free with bm_share_free. All
  * units share one allocation: shares have about the same size in all blocks,
@@ -27,15 +27,16 @@ typedef struct bm_place {
 typedef struct bm_share {
     bm_cut cut; /* its mini-batches */
     size_t n_units;
-    size_t *units;    /* [n_units]: numbers in the data set, ascending */
-    bm_place *begin;  /* [n_units + 1]: where each begins; last: the end */
+    size_t *units; /* [n_units]: numbers in the data set, ascending */
+    /* [n_units + 1]: where each begins; last: the end */
+    bm_share_offsets *begin;
     bm_sequences all; /* unit after unit, each with room for floats */
     bool packed;      /* set by the caller: keep features as stored */
     double stretch;   /* set by the caller, as bm_augmenter_stretch says; up to
                            1: sequences keep their length */
     bool per_frame;   /* set by the caller: targets are stretched, too */
     bm_sample *samples; /* [cut.n_sequences] */
-    size_t room_units, room_samples;
+    size_t units_capacity, samples_capacity;
 } bm_share;
 
 /* Sets cut, units and begin for a worker's share of a block, and makes room to

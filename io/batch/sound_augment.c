@@ -15,8 +15,8 @@ enum { MOST_WARNINGS = 10 };
 struct bm_sound_augmenter {
     bm_dataset *d;         /* borrowed */
     pthread_mutex_t *lock; /* of its shards, borrowed; NULL: none */
-    bool room, noise;      /* are there some in the settings? */
-    double share, room_share, noise_share;
+    bool reverb, noise;    /* are there some in the settings? */
+    double share, reverb_share, noise_share;
     bm_perturb *perturb;
     bm_perturber *perturber;
 
@@ -28,8 +28,8 @@ struct bm_sound_augmenter {
     bm_waveform wave; /* as read */
     bm_sound sound;   /* that changes */
     bm_frames frames; /* of it */
-    float *normed;    /* [room_normed]: normalised as the data set is */
-    size_t room_normed;
+    float *normed;    /* [normed_capacity]: normalised as the data set is */
+    size_t normed_capacity;
 
     uint64_t warned[MOST_WARNINGS]; /* hashes of the texts */
     size_t n_warned;
@@ -40,10 +40,10 @@ struct bm_sound_augmenter {
 /* The first setting that wants samples, for messages. */
 static const char *wanted(const bm_augment_settings *s, const char **value)
 {
-    bool room = bm_augment_has_rooms(s);
+    bool reverb = bm_augment_has_reverb(s);
 
-    *value = room ? s->reverb : s->noise_sound;
-    return room ? "reverb" : "noise_sound";
+    *value = reverb ? s->reverb : s->noise_sound;
+    return reverb ? "reverb" : "noise_sound";
 }
 
 static bm_status check_shards(const bm_dataset *d,
@@ -125,7 +125,7 @@ static bm_status open_perturb(bm_sound_augmenter *a,
                                .noise = "augment.noise_sound",
                                .rate = a->set.rate};
 
-    if (!a->room)
+    if (!a->reverb)
         set.sound.reverb = "no";
     if (!a->noise)
         set.sound.noise = "no";
@@ -146,7 +146,7 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     bm_status status = BM_OK;
 
     *out = NULL;
-    if (!bm_augment_has_rooms(settings) && !bm_augment_has_noises(settings))
+    if (!bm_augment_has_reverb(settings) && !bm_augment_has_noises(settings))
         return BM_OK;
     BM_TRY(check_shards(d, settings));
     a = calloc(1, sizeof *a);
@@ -155,9 +155,9 @@ bm_status bm_sound_augmenter_open(bm_sound_augmenter **out, bm_dataset *d,
     a->d = d;
     a->lock = lock;
     a->share = settings->share;
-    a->room_share = settings->reverb_share;
+    a->reverb_share = settings->reverb_share;
     a->noise_share = settings->noise_sound_share;
-    a->room = bm_augment_has_rooms(settings);
+    a->reverb = bm_augment_has_reverb(settings);
     a->noise = bm_augment_has_noises(settings);
     status = open_features(a);
     if (status == BM_ERR_FORMAT || status == BM_ERR_CONFIG)
@@ -201,7 +201,7 @@ static bm_status read_sound(bm_sound_augmenter *a, int64_t sequence,
     if (a->lock != NULL)
         pthread_mutex_unlock(a->lock);
     BM_TRY(status);
-    BM_TRY(bm_samples_reserve(&out->x, &out->room, a->wave.n));
+    BM_TRY(bm_samples_reserve(&out->x, &out->capacity, a->wave.n));
     for (size_t i = 0; i < a->wave.n; i++)
         out->x[i] = a->wave.x[i];
     out->n = a->wave.n;
@@ -230,21 +230,21 @@ static bm_status take_moments(bm_sound_augmenter *a, int64_t sequence)
 
 /* Other sequences for babble: those of the same shard, whose file is open, if it
  * has more than one. */
-typedef struct crowd {
+typedef struct babble_sequences {
     bm_sound_augmenter *a;
     int64_t first;
-} crowd;
+} babble_sequences;
 
-static bm_status read_talker(void *self, size_t k, bm_sound *out,
+static bm_status read_babble(void *self, size_t k, bm_sound *out,
                              bm_problem *problem)
 {
-    const crowd *c = self;
+    const babble_sequences *c = self;
 
     (void)problem; /* what is damaged in a shard ends training */
     return read_sound(c->a, c->first + (int64_t)k, out);
 }
 
-static bm_talkers talkers_of(crowd *c, int64_t sequence)
+static bm_babble_source babble_of(babble_sequences *c, int64_t sequence)
 {
     const bm_dataset *d = c->a->d;
     size_t i = 0, n = bm_shard_sequences(d->shards[0]);
@@ -256,10 +256,10 @@ static bm_talkers talkers_of(crowd *c, int64_t sequence)
         c->first = 0;
         n = d->n;
     }
-    return (bm_talkers){.n = n,
-                        .own = (size_t)(sequence - c->first),
-                        .read = read_talker,
-                        .self = c};
+    return (bm_babble_source){.n = n,
+                              .own = (size_t)(sequence - c->first),
+                              .read = read_babble,
+                              .self = c};
 }
 
 /* Once for each file; the reader's thread goes on with the sequence as it is. */
@@ -321,7 +321,7 @@ static bm_status make_features(bm_sound_augmenter *a, int64_t sequence,
     if (a->d->norm.dim == 0)
         return BM_OK;
     n = x->n * x->dim;
-    BM_TRY(bm_samples_reserve(&a->normed, &a->room_normed, n));
+    BM_TRY(bm_samples_reserve(&a->normed, &a->normed_capacity, n));
     memcpy(a->normed, x->x, n * sizeof *a->normed);
     bm_cmvn_apply(&a->d->norm, a->normed, x->n, x->dim);
     in->x = a->normed;
@@ -337,19 +337,19 @@ static bool drawn(bm_rng *rng, double share)
 bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
                            int64_t sequence, bm_augmented *in)
 {
-    crowd c = {.a = a};
-    bm_talkers talkers = {0};
-    bm_perturb_draw draw = {.for_room = bm_draw_stream(key, BM_DRAW_ROOM),
+    babble_sequences c = {.a = a};
+    bm_babble_source babble = {0};
+    bm_perturb_draw draw = {.for_reverb = bm_draw_stream(key, BM_DRAW_REVERB),
                             .for_noise =
                                 bm_draw_stream(key, BM_DRAW_NOISE_SOUND),
-                            .talkers = &talkers};
+                            .babble = &babble};
     bm_problem problem = {0};
 
-    draw.room = a->room && drawn(&draw.for_room, a->room_share);
+    draw.reverb = a->reverb && drawn(&draw.for_reverb, a->reverb_share);
     draw.noise = a->noise && drawn(&draw.for_noise, a->noise_share);
-    if (!bm_augment_changes(a->share, key) || (!draw.room && !draw.noise))
+    if (!bm_augment_changes(a->share, key) || (!draw.reverb && !draw.noise))
         return BM_OK;
-    talkers = talkers_of(&c, sequence);
+    babble = babble_of(&c, sequence);
     BM_TRY(read_sound(a, sequence, &a->sound));
     BM_TRY(take_moments(a, sequence));
     BM_TRY(bm_perturb_apply(a->perturber, &draw, &a->sound, &problem));

@@ -1,6 +1,7 @@
 /*
- * sound_augment.h - adds rooms and noise to the recordings of training sequences,
- * and makes their features as `bmuf pack` made them. Shards must keep samples.
+ * sound_augment.h - adds reverberation and noise to the recordings of training
+ * sequences, and makes their features as `bmuf pack` made them. Shards must
+ * keep samples.
  *
  * What becomes of a sequence is a function of its key (augment.h), its number,
  * the data set, the folders and the settings.
@@ -29,12 +30,12 @@ BM_CHECKED bm_status bm_sound_augmenter_open(
 void bm_sound_augmenter_close(bm_sound_augmenter *a);
 
 /*
- * If the sequence gets a room or noise, in->x is replaced by the features of the
- * changed recording, as many, borrowed until the next call. A file of noise or of
- * an impulse response that cannot be used leaves the sequence as it is, with a
- * warning for each of the first few files. Fails as bm_dataset_read_waveform
- * does, with BM_ERR_FORMAT if features and samples do not belong together, with
- * BM_ERR_IO or with BM_ERR_MEMORY.
+ * If the sequence gets reverberation or noise, in->x is replaced by the
+ * features of the changed recording, as many, borrowed until the next call. A
+ * file of noise or of an impulse response that cannot be used leaves the
+ * sequence as it is, with a warning for each of the first few files. Fails as
+ * bm_dataset_read_waveform does, with BM_ERR_FORMAT if features and samples do
+ * not belong together, with BM_ERR_IO or with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_sound_augment(bm_sound_augmenter *a, uint64_t key,
                                       int64_t sequence, bm_augmented *in);

@@ -16,11 +16,11 @@
 #include <string.h>
 
 /* Of a thread. */
-typedef struct ear {
+typedef struct thread_state {
     bm_recording_bank *bank;
     bm_sound sound;
     bm_perturber *perturber; /* of copies; NULL: there are none */
-} ear;
+} thread_state;
 
 typedef struct audio {
     bm_import_base base; /* must be first */
@@ -45,32 +45,32 @@ static bm_status check_rate(const audio *a, const bm_manifest_row *row,
                    rate < a->rate ? rate : a->rate);
 }
 
-static void close_ear(void *own)
+static void close_thread_state(void *own)
 {
-    ear *e = own;
+    thread_state *t = own;
 
-    bm_recording_bank_free(e->bank);
-    bm_sound_free(&e->sound);
-    bm_perturber_free(e->perturber);
-    free(e);
+    bm_recording_bank_free(t->bank);
+    bm_sound_free(&t->sound);
+    bm_perturber_free(t->perturber);
+    free(t);
 }
 
-static bm_status open_ear(const bm_importer *i, void **own)
+static bm_status open_thread_state(const bm_importer *i, void **own)
 {
     const audio *a = i->self;
     bm_recording_settings s = *(const bm_recording_settings *)i->settings;
-    ear *e = calloc(1, sizeof *e);
+    thread_state *t = calloc(1, sizeof *t);
     bm_status status = BM_OK;
 
-    if (e == NULL)
+    if (t == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to read recordings");
-    status = bm_recording_bank_new(&e->bank, &s);
+    status = bm_recording_bank_new(&t->bank, &s);
     if (status == BM_OK && a->copies != NULL)
-        status = bm_perturber_new(&e->perturber, bm_copies_perturb(a->copies));
+        status = bm_perturber_new(&t->perturber, bm_copies_perturb(a->copies));
     if (status == BM_OK)
-        *own = e;
+        *own = t;
     else
-        close_ear(e);
+        close_thread_state(t);
     return status;
 }
 
@@ -79,8 +79,8 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
 {
     const bm_recording_settings *s = i->settings;
     const audio *a = i->self;
-    ear *e = r->own;
-    bm_sound *sound = &e->sound;
+    thread_state *t = r->own;
+    bm_sound *sound = &t->sound;
     double speed = row->speed;
 
     BM_TRY(bm_sound_read(sound, row->path, s->channel,
@@ -95,7 +95,7 @@ static bm_status read_sound(bm_importer *i, bm_import_reader *r,
     BM_TRY(bm_sound_speed(sound, speed, s->rate, &r->problem));
     if (row->copy == 0 || bm_problem_is(&r->problem))
         return BM_OK;
-    return bm_copies_apply(a->copies, e->perturber, row, sound, &r->problem);
+    return bm_copies_apply(a->copies, t->perturber, row, sound, &r->problem);
 }
 
 /* The sound in 16 bits; what is beyond their range is clipped, and remarked on. */
@@ -115,19 +115,19 @@ static bm_status audio_read(bm_importer *i, bm_import_reader *r,
 {
     const bm_recording_settings *s = i->settings;
     const audio *a = i->self;
-    ear *e = r->own;
+    thread_state *t = r->own;
 
     BM_TRY(read_sound(i, r, row));
     if (bm_problem_is(&r->problem))
         return BM_OK;
     if (a->base.sample_rate > 0)
-        BM_TRY(keep_samples(r, &e->sound)); /* without dither */
-    BM_TRY(bm_recording_frames(e->bank, s, row->id, e->sound.x, e->sound.n,
+        BM_TRY(keep_samples(r, &t->sound)); /* without dither */
+    BM_TRY(bm_recording_frames(t->bank, s, row->id, t->sound.x, t->sound.n,
                                &r->frames));
     if (r->frames.n == 0)
         bm_problem_set(&r->problem, "shorter than a window",
                        "%s: %.3f s: shorter than one window of %g ms",
-                       row->path, (double)e->sound.n / (double)e->sound.rate,
+                       row->path, (double)t->sound.n / (double)t->sound.rate,
                        s->window_ms);
     return BM_OK;
 }
@@ -205,8 +205,8 @@ static bm_status audio_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "audio",
                                           .read = audio_read,
-                                          .open_own = open_ear,
-                                          .close_own = close_ear};
+                                          .open_own = open_thread_state,
+                                          .close_own = close_thread_state};
     bm_recording_settings *s = i->settings;
     bm_recording_bank *bank = NULL;
     audio *a = NULL;

@@ -45,11 +45,11 @@ static const bm_option options[] = {
 };
 
 /* Of a thread: the last file. */
-typedef struct tablet {
+typedef struct thread_state {
     char path[4096];
     bm_unipen ink;
     bm_pen_path segment;
-} tablet;
+} thread_state;
 
 typedef struct unipen {
     bm_import_base base; /* must be first */
@@ -57,25 +57,25 @@ typedef struct unipen {
     double *heights; /* [speakers]: medians; 0: not known */
 } unipen;
 
-static void close_tablet(void *own)
+static void close_thread_state(void *own)
 {
-    tablet *t = own;
+    thread_state *t = own;
 
     bm_unipen_free(&t->ink);
     free(t->segment.parts);
     free(t);
 }
 
-static bm_status open_tablet(const bm_importer *i, void **own)
+static bm_status open_thread_state(const bm_importer *i, void **own)
 {
     (void)i;
-    *own = calloc(1, sizeof(tablet));
+    *own = calloc(1, sizeof(thread_state));
     return *own != NULL ? BM_OK
                         : BM_FAIL(BM_ERR_MEMORY, "no memory to read a file");
 }
 
 /* The path of a row: t->segment, or a problem. */
-static bm_status find_path(tablet *t, const bm_manifest_row *row,
+static bm_status find_path(thread_state *t, const bm_manifest_row *row,
                            bm_problem *problem)
 {
     const char *why = NULL;
@@ -106,7 +106,7 @@ static bm_status unipen_read(bm_importer *i, bm_import_reader *r,
                              const bm_manifest_row *row)
 {
     const unipen *self = i->self;
-    tablet *t = r->own;
+    thread_state *t = r->own;
     double height = self->heights[row->speaker_number];
 
     BM_TRY(find_path(t, row, &r->problem));
@@ -160,7 +160,7 @@ static bm_status measure(unipen *self)
     self->heights = calloc(bm_manifest_speakers(m), sizeof *self->heights);
     if (all == NULL || self->heights == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu segments", n);
-    BM_TRY_DONE(open_tablet(NULL, &t));
+    BM_TRY_DONE(open_thread_state(NULL, &t));
     for (size_t k = 0; k < n; k++) {
         bm_manifest_row row = bm_manifest_at(m, k);
         bm_problem problem = {0};
@@ -168,8 +168,8 @@ static bm_status measure(unipen *self)
 
         BM_TRY_DONE(find_path(t, &row, &problem));
         if (!bm_problem_is(&problem))
-            height =
-                bm_pen_height(&((tablet *)t)->ink, &((tablet *)t)->segment);
+            height = bm_pen_height(&((thread_state *)t)->ink,
+                                   &((thread_state *)t)->segment);
         if (height > 0)
             all[known++] = (measured){row.speaker_number, height};
     }
@@ -177,7 +177,7 @@ static bm_status measure(unipen *self)
     take_medians(self->heights, all, known);
 done:
     if (t != NULL)
-        close_tablet(t);
+        close_thread_state(t);
     free(all);
     return status;
 }
@@ -186,8 +186,8 @@ static bm_status unipen_open(bm_importer *i, const bm_import_source *source)
 {
     static const bm_import_parts parts = {.kind = "unipen",
                                           .read = unipen_read,
-                                          .open_own = open_tablet,
-                                          .close_own = close_tablet};
+                                          .open_own = open_thread_state,
+                                          .close_own = close_thread_state};
     pen_settings *s = i->settings;
     unipen *self = NULL;
     bm_import_source with = *source;

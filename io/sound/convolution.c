@@ -13,8 +13,8 @@ struct bm_convolver {
     kiss_fftr_cfg forward, backward;
     float *time;         /* [n] */
     kiss_fft_cpx *h, *x; /* [n / 2 + 1] */
-    float *y;            /* [room] */
-    size_t room;
+    float *y;            /* [capacity] */
+    size_t capacity;
 };
 
 bm_status bm_convolver_new(bm_convolver **out)
@@ -72,7 +72,7 @@ static bm_status fit_transforms(bm_convolver *c, size_t taps)
 
 static bm_status fit_output(bm_convolver *c, size_t n)
 {
-    BM_TRY(bm_samples_reserve(&c->y, &c->room, n));
+    BM_TRY(bm_samples_reserve(&c->y, &c->capacity, n));
     memset(c->y, 0, n * sizeof *c->y);
     return BM_OK;
 }
@@ -86,11 +86,12 @@ static void transform(bm_convolver *c, const float *x, size_t n,
     kiss_fftr(c->forward, c->time, out);
 }
 
-/* y [room] += the convolution of x [n] with c->h, as far as it is within y. */
+/* y [capacity] += the convolution of x [n] with c->h, as far as it is within y.
+ * */
 static void add_part(bm_convolver *c, const float *x, size_t n, float *y,
-                     size_t room)
+                     size_t capacity)
 {
-    size_t used = room < c->n ? room : c->n;
+    size_t used = capacity < c->n ? capacity : c->n;
     float scale = 1 / (float)c->n;
 
     transform(c, x, n, c->x);

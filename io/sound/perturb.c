@@ -11,16 +11,16 @@
 
 enum { FEWEST_TALKERS = 3, MOST_TALKERS = 7 }; /* as Kaldi's recipes draw */
 
-static const double longest_room = 10; /* s of an impulse response */
+static const double longest_response = 10; /* s of an impulse response */
 
 /* Kinds of noise. */
 typedef enum kind { WHITE, PINK, BABBLE, FROM_FOLDER } kind;
 
 struct bm_perturb {
     long rate;
-    bool has_room, made_room;
+    bool has_reverb, made_reverb;
     bm_sound_range t60, direct, snr;
-    bm_sound_folder rooms, noises;
+    bm_sound_folder impulse_responses, noises;
     kind kinds[8];
     size_t n_kinds; /* 0: no noise */
 };
@@ -29,8 +29,8 @@ struct bm_perturber {
     const bm_perturb *p;
     bm_convolver *convolver;
     bm_sound file; /* another recording, or an impulse response */
-    float *noise;  /* [room] */
-    size_t room;
+    float *noise;  /* [capacity] */
+    size_t capacity;
 };
 
 /* ---- settings ------------------------------------------------------------ */
@@ -56,22 +56,24 @@ static bm_status read_noise(bm_perturb *p, const bm_sound_settings *s,
     return BM_OK;
 }
 
-static bm_status read_room(bm_perturb *p, const bm_sound_settings *s,
-                           const char *setting)
+static bm_status read_reverb(bm_perturb *p, const bm_sound_settings *s,
+                             const char *setting)
 {
-    p->has_room = strcmp(s->reverb, "no") != 0;
-    p->made_room = strcmp(s->reverb, "made") == 0;
-    if (!p->has_room || p->made_room)
+    p->has_reverb = strcmp(s->reverb, "no") != 0;
+    p->made_reverb = strcmp(s->reverb, "made") == 0;
+    if (!p->has_reverb || p->made_reverb)
         return BM_OK;
-    BM_TRY(bm_sound_folder_list(&p->rooms, s->reverb, setting, p->rate));
-    for (size_t i = 0; i < p->rooms.n; i++)
-        if (p->rooms.files[i].seconds > longest_room)
+    BM_TRY(bm_sound_folder_list(&p->impulse_responses, s->reverb, setting,
+                                p->rate));
+    for (size_t i = 0; i < p->impulse_responses.n; i++)
+        if (p->impulse_responses.files[i].seconds > longest_response)
             return BM_FAIL(BM_ERR_FORMAT,
                            "%s: %s lasts %.1f s, more than the %g s "
                            "of an impulse response; give a folder with "
                            "impulse responses alone",
-                           setting, p->rooms.files[i].path,
-                           p->rooms.files[i].seconds, longest_room);
+                           setting, p->impulse_responses.files[i].path,
+                           p->impulse_responses.files[i].seconds,
+                           longest_response);
     return BM_OK;
 }
 
@@ -97,7 +99,7 @@ bm_status bm_perturb_open(bm_perturb **out, const bm_perturb_settings *s)
         !bm_sound_range_read(sound->snr, &p->snr))
         BM_FAIL_DONE(BM_ERR_CONFIG, "%s, %s: a range is invalid", s->reverb,
                      s->noise);
-    BM_TRY_DONE(read_room(p, sound, s->reverb));
+    BM_TRY_DONE(read_reverb(p, sound, s->reverb));
     BM_TRY_DONE(read_noise(p, sound, s->noise));
     *out = p;
     p = NULL;
@@ -110,7 +112,7 @@ void bm_perturb_close(bm_perturb *p)
 {
     if (p == NULL)
         return;
-    bm_sound_folder_free(&p->rooms);
+    bm_sound_folder_free(&p->impulse_responses);
     bm_sound_folder_free(&p->noises);
     free(p);
 }
@@ -173,13 +175,14 @@ static bm_status read_file(bm_perturber *t, const char *path, long channel,
     return bm_sound_resample(&t->file, t->p->rate, problem);
 }
 
-/* ---- rooms --------------------------------------------------------------- */
+/* ---- reverb -------------------------------------------------------------- */
 
 /*
- * h [taps] of a made room (Polack 1988): the direct sound 1, and Gaussian noise
- * times exp(-d t), d = 3 ln 10 / T60, `direct` dB weaker.
+ * h [taps] of a made impulse response (Polack 1988): the direct sound 1, and
+ * Gaussian noise times exp(-d t), d = 3 ln 10 / T60, `direct` dB weaker.
  */
-static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
+static bm_status make_impulse_response(bm_perturber *t, bm_rng *rng,
+                                       size_t *taps)
 {
     const bm_perturb *p = t->p;
     double t60 = within(rng, p->t60), direct = within(rng, p->direct);
@@ -187,7 +190,7 @@ static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
     double level = 1, energy = 0;
 
     *taps = (size_t)(t60 * (double)p->rate) + 2;
-    BM_TRY(bm_samples_reserve(&t->noise, &t->room, *taps));
+    BM_TRY(bm_samples_reserve(&t->noise, &t->capacity, *taps));
     t->noise[0] = 1;
     for (size_t i = 1; i < *taps; i++) {
         level *= fall;
@@ -200,13 +203,13 @@ static bm_status make_room(bm_perturber *t, bm_rng *rng, size_t *taps)
 
 /* The first channel of a drawn impulse response; *direct: where it is
  * loudest. */
-static bm_status read_response(bm_perturber *t, bm_rng *rng, size_t *direct,
-                               bm_problem *problem)
+static bm_status read_impulse_response(bm_perturber *t, bm_rng *rng,
+                                       size_t *direct, bm_problem *problem)
 {
-    const bm_sound_folder *f = &t->p->rooms;
+    const bm_sound_folder *f = &t->p->impulse_responses;
     const char *path = f->files[bm_rng_below(rng, f->n)].path;
     bm_sound *h = &t->file;
-    size_t most = (size_t)(longest_room * (double)t->p->rate);
+    size_t most = (size_t)(longest_response * (double)t->p->rate);
 
     *direct = 0;
     BM_TRY(read_file(t, path, 1, (bm_excerpt){0}, problem));
@@ -222,18 +225,18 @@ static bm_status read_response(bm_perturber *t, bm_rng *rng, size_t *direct,
     return BM_OK;
 }
 
-static bm_status add_room(bm_perturber *t, bm_rng rng, bm_sound *s,
-                          bm_problem *problem)
+static bm_status add_reverb(bm_perturber *t, bm_rng rng, bm_sound *s,
+                            bm_problem *problem)
 {
     size_t taps = 0, direct = 0;
     const float *h = NULL;
     double before = power(s->x, s->n), after = 0;
 
-    if (t->p->made_room) {
-        BM_TRY(make_room(t, &rng, &taps));
+    if (t->p->made_reverb) {
+        BM_TRY(make_impulse_response(t, &rng, &taps));
         h = t->noise;
     } else {
-        BM_TRY(read_response(t, &rng, &direct, problem));
+        BM_TRY(read_impulse_response(t, &rng, &direct, problem));
         if (bm_problem_is(problem))
             return BM_OK;
         h = t->file.x;
@@ -271,7 +274,7 @@ static void add_repeated(const bm_sound *file, size_t at, double factor,
 
 /* Several of the other recordings, equally loud. One that cannot be read is left
  * out. */
-static bm_status make_babble(bm_perturber *t, const bm_talkers *others,
+static bm_status make_babble(bm_perturber *t, const bm_babble_source *others,
                              size_t n, bm_rng *rng)
 {
     size_t talkers =
@@ -327,9 +330,9 @@ static bm_status add_noise(bm_perturber *t, const bm_perturb_draw *draw,
     double snr = within(&rng, t->p->snr), loud = 0, gain = 0;
     kind what = t->p->kinds[bm_rng_below(&rng, t->p->n_kinds)];
 
-    BM_TRY(bm_samples_reserve(&t->noise, &t->room, s->n));
+    BM_TRY(bm_samples_reserve(&t->noise, &t->capacity, s->n));
     if (what == BABBLE)
-        BM_TRY(make_babble(t, draw->talkers, s->n, &rng));
+        BM_TRY(make_babble(t, draw->babble, s->n, &rng));
     else if (what == FROM_FOLDER)
         BM_TRY(read_noise_file(t, s->n, &rng, problem));
     else
@@ -348,8 +351,8 @@ bm_status bm_perturb_apply(bm_perturber *t, const bm_perturb_draw *draw,
 {
     const bm_perturb *p = t->p;
 
-    if (s->n > 0 && draw->room && p->has_room)
-        BM_TRY(add_room(t, draw->for_room, s, problem));
+    if (s->n > 0 && draw->reverb && p->has_reverb)
+        BM_TRY(add_reverb(t, draw->for_reverb, s, problem));
     if (s->n > 0 && draw->noise && p->n_kinds > 0 && !bm_problem_is(problem))
         BM_TRY(add_noise(t, draw, s, problem));
     return BM_OK;

@@ -1,6 +1,6 @@
 /*
- * perturb.h - adds a room to a recording, then noise. What is drawn is a function
- * of the random numbers that the caller gives.
+ * perturb.h - adds reverberation to a recording, then noise. What is drawn is a
+ * function of the random numbers that the caller gives.
  */
 #ifndef BM_IO_SOUND_PERTURB_H
 #define BM_IO_SOUND_PERTURB_H
@@ -36,23 +36,23 @@ BM_CHECKED bm_status bm_perturber_new(bm_perturber **out, const bm_perturb *p);
 void bm_perturber_free(bm_perturber *t);
 
 /* What babble is made of: n >= 1 recordings, at least one of them not `own`. */
-typedef struct bm_talkers {
+typedef struct bm_babble_source {
     size_t n, own; /* own: the number of the recording itself, or any >= n */
     /* Reads number k; one that cannot be used sets *problem. */
     bm_status (*read)(void *self, size_t k, bm_sound *out, bm_problem *problem);
     void *self;
-} bm_talkers;
+} bm_babble_source;
 
 typedef struct bm_perturb_draw {
-    bool room, noise; /* which of what the settings have is added */
-    bm_rng for_room, for_noise;
-    const bm_talkers *talkers; /* NULL: noise cannot be babble */
+    bool reverb, noise; /* which of what the settings have is added */
+    bm_rng for_reverb, for_noise;
+    const bm_babble_source *babble; /* NULL: noise cannot be babble */
 } bm_perturb_draw;
 
-/* Adds room and noise to a sound, which has the rate of the settings. The length
- * and, before the noise, the power stay. A file of noise or of an impulse response
- * that cannot be used sets *problem. Fails with BM_ERR_MEMORY or BM_ERR_IO, or
- * as talkers->read does. */
+/* Adds reverberation and noise to a sound, which has the rate of the settings.
+ * The length and, before the noise, the power stay. A file of noise or of an
+ * impulse response that cannot be used sets *problem. Fails with BM_ERR_MEMORY
+ * or BM_ERR_IO, or as babble->read does. */
 BM_CHECKED bm_status bm_perturb_apply(bm_perturber *t,
                                       const bm_perturb_draw *draw, bm_sound *s,
                                       bm_problem *problem);

@@ -221,18 +221,18 @@ bm_status bm_sound_probe(bm_sound *s, const char *path, bm_problem *problem)
     return status;
 }
 
-bm_status bm_samples_reserve(float **x, size_t *room, size_t n)
+bm_status bm_samples_reserve(float **x, size_t *capacity, size_t n)
 {
-    size_t wanted = 2 * *room > n ? 2 * *room : n;
+    size_t wanted = 2 * *capacity > n ? 2 * *capacity : n;
     float *grown = NULL;
 
-    if (n <= *room && *x != NULL)
+    if (n <= *capacity && *x != NULL)
         return BM_OK;
     grown = realloc(*x, (wanted + 1) * sizeof *grown);
     if (grown == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu samples", wanted);
     *x = grown;
-    *room = wanted;
+    *capacity = wanted;
     return BM_OK;
 }
 
@@ -367,7 +367,7 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
         f->at += got;
         if (dropped)
             continue;
-        BM_TRY(bm_samples_reserve(&s->x, &s->room, s->n + (size_t)got));
+        BM_TRY(bm_samples_reserve(&s->x, &s->capacity, s->n + (size_t)got));
         pick(s, chunk, (size_t)got, channel);
     }
     return BM_OK;
@@ -519,12 +519,12 @@ bm_status bm_sound_speed(bm_sound *s, double speed, long rate,
                        "cannot be resampled from %ld to %ld Hz", s->rate, rate);
         return BM_OK;
     }
-    BM_TRY_DONE(bm_samples_reserve(&out.x, &out.room,
+    BM_TRY_DONE(bm_samples_reserve(&out.x, &out.capacity,
                                    (size_t)((double)s->n * ratio) + 64));
     data.data_in = s->x;
     data.data_out = out.x;
     data.input_frames = (long)s->n;
-    data.output_frames = (long)out.room;
+    data.output_frames = (long)out.capacity;
     data.src_ratio = ratio;
     error = src_simple(&data, SRC_SINC_MEDIUM_QUALITY, 1);
     if (error != 0)
@@ -550,5 +550,5 @@ void bm_sound_free(bm_sound *s)
     forget(s);
     free(s->x);
     s->x = NULL;
-    s->n = s->room = 0;
+    s->n = s->capacity = 0;
 }

@@ -17,7 +17,7 @@
  * an excerpt, so that later ones go on from there. */
 typedef struct bm_sound {
     float *x; /* [n], -32768 .. 32767 */
-    size_t n, room;
+    size_t n, capacity;
     long rate;      /* samples per second */
     long channels;  /* of the file */
     double seconds; /* of the file by its header; 0: unknown */
@@ -25,9 +25,9 @@ typedef struct bm_sound {
     struct bm_sound_source *open; /* of the last excerpt; NULL: none */
 } bm_sound;
 
-/* Makes *x an array for n samples, of which *room are there; it is at least doubled
- * if it grows, and what it had is kept. Fails with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_samples_reserve(float **x, size_t *room, size_t n);
+/* Makes *x an array for n samples, of which *capacity are there; it is at least
+ * doubled if it grows, and what it had is kept. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_samples_reserve(float **x, size_t *capacity, size_t n);
 
 /* A part of a recording. */
 typedef struct bm_excerpt {

@@ -22,7 +22,7 @@ static int by_path(const void *left, const void *right)
 
 static bm_status keep(bm_sound_folder *f, const char *path, const bm_sound *s)
 {
-    BM_TRY(bm_grow(&f->files, f->n, &f->room, sizeof *f->files));
+    BM_TRY(bm_grow(&f->files, f->n, &f->capacity, sizeof *f->files));
     f->files[f->n].seconds = s->seconds;
     f->files[f->n].rate = s->rate;
     f->files[f->n].path = strdup(path);

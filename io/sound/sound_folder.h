@@ -18,7 +18,7 @@ typedef struct bm_sound_file {
 /* Starts as {0}; free with bm_sound_folder_free. */
 typedef struct bm_sound_folder {
     bm_sound_file *files; /* [n >= 1], in the byte order of their paths */
-    size_t n, room;
+    size_t n, capacity;
 } bm_sound_folder;
 
 /* Lists what libsndfile can read; other files, and names that begin with a dot,

@@ -146,7 +146,7 @@ static void check_filter(fixture *f, const char *strategy, double eta,
                      strcmp(strategy, "bmuf") == 0, g, delta, t);
     }
     memcpy(start_again, f->params.w, sizeof start_again);
-    assert_ok(bm_strategy_resume(s, &(bm_moment){.workers = WORKERS}));
+    assert_ok(bm_strategy_resume(s, &(bm_run_point){.workers = WORKERS}));
     assert_memory_equal(f->params.w, start_again, sizeof start_again);
     bm_strategy_close(s);
 }

@@ -224,7 +224,8 @@ static void test_delta_of_another_run_follows_the_rate(void **state)
         int rank = bm_comm_rank(j.comm);
 
         bm_strategy_block(s, t, 0.25);
-        assert_ok(bm_strategy_moment(s, &(bm_moment){.workers = WORKERS}));
+        assert_ok(bm_strategy_update_settings(
+            s, &(bm_run_point){.workers = WORKERS}));
         for (int k = bm_comm_first(j.comm, WORKERS, rank);
              k < bm_comm_first(j.comm, WORKERS, rank + 1); k++) {
             bool good = true;

@@ -4,7 +4,7 @@
  * ranks, and in a run that is stopped and resumed after every block. Those that
  * are a mean or a filter are compared with their equations in double.
  */
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 #include "tests/support/reference/equations.h"
 #include "tests/support/reference/halts.h"
 #include "tests/support/speech.h"
@@ -352,7 +352,7 @@ static void test_frozen_layers_keep_their_bits(void **state)
         if (bm_trainer_has_ema(j.trainer))
             assert_true(stays(got.ema, 700, 1701));
         close_job(&j);
-        assert_int_equal(j.params.n_paces, 0);
+        assert_int_equal(j.params.n_layer_rates, 0);
     }
 }
 
@@ -380,13 +380,14 @@ static void test_layers_that_do_not_exist_are_listed(void **state)
     FOR_EACH (k, cases) {
         bm_params p = {
             .n = N, .n_learned = N, .segments = layers, .n_segments = 4};
-        bm_paces paces = {0};
+        bm_layer_rates layer_rates = {0};
         bool rates = strncmp(cases[k].setting, "train.rates=", 12) == 0;
         const char *value = strchr(cases[k].setting, '=') + 1;
 
-        assert_int_equal(
-            bm_paces_read(&paces, &p, rates ? "" : value, rates ? value : ""),
-            BM_ERR_CONFIG);
+        assert_int_equal(bm_layer_rates_read(&layer_rates, &p,
+                                             rates ? "" : value,
+                                             rates ? value : ""),
+                         BM_ERR_CONFIG);
         assert_non_null(strstr(bm_last_error(), cases[k].says));
     }
     (void)state;

@@ -97,7 +97,7 @@ static volume formula(const sum_job *j, const size_t *c)
         8 * (P - 1) * n, evenly && (pairs == 0 || is(j->mode, "halving"))};
 }
 
-static void copy(void *self, const bm_piece *p)
+static void copy(void *self, const bm_sum_piece *p)
 {
     (void)self;
     memcpy(p->after, p->mean, p->n * sizeof *p->after);
@@ -115,7 +115,7 @@ static void learn_slices(const sum_job *j, const bm_sum *sum, size_t *out)
 
 /* Of one exchange: an update, or a scatter and a gather. */
 static void check_exchange(const sum_job *j, bm_sum *sum, bool update,
-                           const volume *expected, bool windows)
+                           const volume *expected, bool shared)
 {
     bm_traffic before = bm_comm_traffic(j->comm), now, most;
     float x[LONGEST];
@@ -134,7 +134,7 @@ static void check_exchange(const sum_job *j, bm_sum *sum, bool update,
     now.shared -= before.shared;
     if (expected->each)
         assert_int_equal(now.sent + now.shared, expected->sent);
-    if (!windows)
+    if (!shared)
         assert_int_equal(now.shared, 0);
     total = (double)(now.sent + now.shared);
     assert_ok(bm_sum_bytes(formula, bm_comm_size(j->comm), j->n, j->workers,
@@ -147,7 +147,7 @@ static void check_exchange(const sum_job *j, bm_sum *sum, bool update,
         assert_true(total == (double)expected->total);
 }
 
-static void check_bytes(const sum_job *j, bool windows)
+static void check_bytes(const sum_job *j, bool shared)
 {
     bm_sum *sum = open_sum(j);
     size_t c[MOST] = {0};
@@ -155,14 +155,14 @@ static void check_bytes(const sum_job *j, bool windows)
 
     learn_slices(j, sum, c);
     expected = formula(j, c);
-    check_exchange(j, sum, true, &expected, windows);
+    check_exchange(j, sum, true, &expected, shared);
     if (!crowded(j->comm))
-        check_exchange(j, sum, false, &expected, windows);
+        check_exchange(j, sum, false, &expected, shared);
     bm_sum_close(sum);
 }
 
 /* Each number of ranks that there are, up to all, with a worker on each. */
-static void for_some_ranks(bool windows, const char *coordinator)
+static void for_some_ranks(bool shared, const char *coordinator)
 {
     bm_comm *all = NULL;
     int size = 0;
@@ -177,7 +177,7 @@ static void for_some_ranks(bool windows, const char *coordinator)
 
         topology(ranks, grid);
         assert_ok(bm_comm_open_first(&some, ranks));
-        if (!windows)
+        if (!shared)
             pretend_hosts(some, 1);
         for (size_t i = 0; i < (crowded(all) ? 1 : 5); i++)
             for (size_t m = 0; bm_comm_size(some) == ranks && m < 6; m++) {
@@ -188,7 +188,7 @@ static void for_some_ranks(bool windows, const char *coordinator)
                     j.topology = grid;
                 if (is(j.mode, "ring") && i == 0)
                     j.n = sizes[1]; /* its formula is for any parts */
-                check_bytes(&j, windows);
+                check_bytes(&j, shared);
             }
         bm_comm_close(some);
     }
@@ -220,14 +220,14 @@ static void test_one_server_sends_to_all(void **state)
 
 /* All ranks, on one host or on as many. */
 static void check_workers(bm_comm *comm, int workers, const char *coordinator,
-                          bool windows)
+                          bool shared)
 {
     static const size_t sizes[] = {9 * 1024 + 1021, 3};
     const volume unknown = {0, 0, false};
     char grid[32];
 
     topology(workers, grid);
-    if (!windows)
+    if (!shared)
         pretend_hosts(comm, 1);
     FOR_EACH (m, modes)
         FOR_EACH (i, sizes) {
@@ -237,8 +237,8 @@ static void check_workers(bm_comm *comm, int workers, const char *coordinator,
             if (is(j.mode, "hier"))
                 j.topology = grid;
             sum = open_sum(&j);
-            check_exchange(&j, sum, true, &unknown, windows);
-            check_exchange(&j, sum, false, &unknown, windows);
+            check_exchange(&j, sum, true, &unknown, shared);
+            check_exchange(&j, sum, false, &unknown, shared);
             bm_sum_close(sum);
         }
 }

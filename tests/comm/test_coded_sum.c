@@ -92,7 +92,7 @@ typedef struct round {
 
 /* VALUE: the mean itself, a gradient. CHANGE: half of the common vector, plus the
  * mean. */
-static void work_value(void *self, const bm_piece *p)
+static void work_value(void *self, const bm_sum_piece *p)
 {
     round_of *r = self;
 
@@ -100,7 +100,7 @@ static void work_value(void *self, const bm_piece *p)
     memcpy(r->out->mean[r->t] + p->offset, p->mean, p->n * sizeof *p->mean);
 }
 
-static void work_change(void *self, const bm_piece *p)
+static void work_change(void *self, const bm_sum_piece *p)
 {
     work_value(self, p);
     for (size_t i = 0; i < p->n; i++)
@@ -301,7 +301,7 @@ static void test_sent_and_residual_add_up_to_the_input(void **state)
 
 /* Without further changes the common vector converges to its target; statistics
  * reach it at once. */
-static void stay(void *self, const bm_piece *p)
+static void stay(void *self, const bm_sum_piece *p)
 {
     const float *there = self;
     memcpy(p->after, there + p->offset, p->n * sizeof *p->after);

@@ -409,7 +409,7 @@ static void test_unknown_names_are_rejected(void **state)
 /* ---- the common vector -------------------------------------------------- */
 
 /* common += 2 mean */
-static void twice(void *self, const bm_piece *p)
+static void twice(void *self, const bm_sum_piece *p)
 {
     size_t *seen = self;
 
@@ -476,7 +476,7 @@ static void test_updates_are_the_same_over_many_hosts(void **state)
     }
 }
 
-/* Without files for windows, as if memory were short, ranks send messages. */
+/* Without files for shared memory, as if it were short, ranks send messages. */
 static void test_updates_work_without_shared_memory(void **state)
 {
     struct rlimit before, none;
@@ -548,7 +548,7 @@ static void expect(float *const *x, const double *w, float *out)
     }
 }
 
-static void copy_mean(void *self, const bm_piece *p)
+static void copy_mean(void *self, const bm_sum_piece *p)
 {
     (void)self;
     memcpy(p->after, p->mean, p->n * sizeof *p->after);

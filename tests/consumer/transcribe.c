@@ -41,7 +41,7 @@ static void print(const bm_reading *r)
 int main(int argc, char **argv)
 {
     bm_transcriber *t = NULL;
-    bm_transcript *heard = NULL;
+    bm_transcript *transcript = NULL;
     float *x = NULL;
     size_t n = 0;
     bm_status status = BM_OK;
@@ -52,13 +52,13 @@ int main(int argc, char **argv)
     }
     BM_TRY_DONE(bm_transcriber_open(&t, argv[1], NULL));
     BM_TRY_DONE(read_samples(&x, &n));
-    BM_TRY_DONE(
-        bm_transcriber_samples(t, x, n, strtol(argv[2], NULL, 10), &heard));
-    print(&heard->readings[0]);
+    BM_TRY_DONE(bm_transcriber_samples(t, x, n, strtol(argv[2], NULL, 10),
+                                       &transcript));
+    print(&transcript->readings[0]);
 done:
     if (status != BM_OK)
         fprintf(stderr, "%s\n", bm_last_message());
-    bm_transcript_free(heard);
+    bm_transcript_free(transcript);
     bm_transcriber_close(t);
     free(x);
     return bm_status_exit(status);

@@ -382,7 +382,7 @@ static void test_collating_clears_the_padding(void **state)
 {
     static int64_t order[] = {0, 1, 2, 3, 4, 3, 0, 1};
     static size_t ends[] = {5, 8}, zero[] = {0};
-    static bm_place begin[] = {{0}, {.sequences = SEQUENCES}};
+    static bm_share_offsets begin[] = {{0}, {.sequences = SEQUENCES}};
     static const group c = {0};
     float x[SEQUENCES][LONGEST * D];
     bm_sample samples[SEQUENCES];

@@ -102,8 +102,8 @@ static void test_images_give_words_with_their_places(void **_)
         width = draw(speech_text(i), 2, grey);
         assert_ok(bm_transcriber_image(t, grey, width, 2 * HEIGHT, &large));
         for (size_t k = 0; k < file->readings[0].n_words; k++) {
-            const bm_heard_word *w = &file->readings[0].words[k];
-            const bm_heard_word *l = &large->readings[0].words[k];
+            const bm_transcript_word *w = &file->readings[0].words[k];
+            const bm_transcript_word *l = &large->readings[0].words[k];
 
             assert_true(near(l->start, 2 * w->start, 1e-9));
             assert_true(near(l->end, 2 * w->end, 1e-9));
@@ -392,7 +392,7 @@ static void test_lines_from_right_to_left_are_read(void **_)
         r = &heard->readings[0];
         edge = heard->length;
         for (size_t k = 0; k < r->n_words; k++) {
-            const bm_heard_word *w = &r->words[k];
+            const bm_transcript_word *w = &r->words[k];
 
             assert_true(w->start >= 0 && w->start < w->end && w->end <= edge);
             edge = w->start;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # No source escapes the checks: every tracked .c file is compiled (so clang-tidy
 # sees it too), every header is compiled alone, every source is formatted, and
-# every test program is registered. A new sub-folder needs no new pattern.
+# every test program is registered. A new sub-folder needs no new pattern. No two
+# headers of the product define one type, so that any of them go together.
 #
 #   tests/scripts/sources_test.sh BUILD
 set -eu
@@ -55,5 +56,20 @@ grep -vE "$cuda|$speech" "$work/tracked" | sed -n 's|.*/\(test_[a-z0-9_]*\)\.c$|
     while read -r test; do
         grep -qxF "$test" "$work/tests" || echo "not registered: $test"
     done >"$work/missing"
+[ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
+# The types that a header defines: "name NAME", and "body NAME" of a struct.
+defined() {
+    sed -nE 's/^\} (bm_[a-z0-9_]+);.*/name \1/p
+             s/^typedef [^()]*[ *](bm_[a-z0-9_]+)[(;].*/name \1/p
+             s/^typedef [^()]*\(\*(bm_[a-z0-9_]+)\).*/name \1/p
+             s/^(typedef )?(struct|union|enum) (bm_[a-z0-9_]+) \{.*/body \3/p' "$1" |
+        sort -u | sed "s|\$| $1|"
+}
+grep '\.h$' "$work/tracked" | grep -v '^tests/' | while read -r file; do
+    [ ! -e "$file" ] || defined "$file"
+done | sort >"$work/defined"
+cut -d ' ' -f 1,2 "$work/defined" | uniq -d | while read -r name; do
+    echo "defined in several headers: $(grep "^$name " "$work/defined" | tr '\n' ',')"
+done >"$work/missing"
 [ ! -s "$work/missing" ] || { cat "$work/missing"; failed=yes; }
 [ $failed = no ]

@@ -448,23 +448,24 @@ static void test_reset_clears_nan_and_infinity(void **state)
 
 /* A step of momentum SGD, AdamW or RMSProp with factor 3 of some weights is
  * that with three times the rate; frozen ones have no part in the norm. */
-static void check_paces(const bm_sgd_settings *set)
+static void check_layer_rates(const bm_sgd_settings *set)
 {
-    static const bm_pace paces[] = {{10, 20, 3}, {50, 25, 0}};
+    static const bm_layer_rate layer_rates[] = {{10, 20, 3}, {50, 25, 0}};
     bm_params p = {.be = chosen, .n = N, .n_learned = LEARNED};
     float g[N], w[N], *x[3] = {NULL, NULL, NULL};
 
     assert_ok(bm_alloc(p.be, N, &p.g));
     for (int i = 0; i < N; i++)
         w[i] = gradient(i, 100);
-    for (int k = 0; k < 3; k++) { /* paces; without them; at the higher rate */
+    /* Layer rates; without them; at the higher rate. */
+    for (int k = 0; k < 3; k++) {
         bm_sgd *sgd = NULL;
         double skipped = 0;
 
         assert_ok(bm_alloc(p.be, N, &p.w));
         bm_put(p.be, p.w, w, N);
-        p.paces = paces;
-        p.n_paces = k == 0 ? 2 : 0;
+        p.layer_rates = layer_rates;
+        p.n_layer_rates = k == 0 ? 2 : 0;
         assert_ok(bm_sgd_new(&sgd, set, &p));
         for (int t = 0; t < STEPS; t++) {
             for (int i = 0; i < N; i++)
@@ -505,15 +506,15 @@ static void check_paces(const bm_sgd_settings *set)
     bm_free(p.be, p.g);
 }
 
-static void test_paces_are_rates_of_their_own(void **state)
+static void test_layers_have_learning_rates_of_their_own(void **state)
 {
     bm_sgd_settings momentum = {
         .momentum = 0.9, .weight_decay = 0.25, .clip = 5, .nesterov = true};
 
     (void)state;
-    check_paces(&momentum);
-    check_paces(&adamw);
-    check_paces(&rmsprop);
+    check_layer_rates(&momentum);
+    check_layer_rates(&adamw);
+    check_layer_rates(&rmsprop);
 }
 
 int main(int argc, char **argv)
@@ -531,7 +532,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_copy_continues_alike_and_a_reset_from_zero),
         cmocka_unit_test(test_local_state_is_parsed),
         cmocka_unit_test(test_reset_clears_nan_and_infinity),
-        cmocka_unit_test(test_paces_are_rates_of_their_own),
+        cmocka_unit_test(test_layers_have_learning_rates_of_their_own),
     };
 
     return RUN_GROUP_ON(argc, argv, "sgd", tests);

@@ -62,7 +62,7 @@ const bm_option bm_corpus_options[] = {
 };
 
 /* Parses "LOW..HIGH" or a single number. */
-static bool parse_range(const char *text, bm_range *out)
+static bool parse_range(const char *text, bm_speech_range *out)
 {
     const char *dots = strstr(text, "..");
     char low[32], *end = NULL;

@@ -23,19 +23,19 @@ typedef struct bm_corpus_settings {
 
 extern const bm_option bm_corpus_options[];
 
-typedef struct bm_range {
+typedef struct bm_speech_range {
     double from, to;
-} bm_range;
+} bm_speech_range;
 
 typedef struct bm_corpus {
     bm_corpus_settings s;
     bm_recording_settings features;
     double hours[BM_SPEECH_N_SETS];
     size_t shards[BM_SPEECH_N_SETS], speakers[BM_SPEECH_N_SETS];
-    bm_range snr, reverb; /* dB; seconds */
-    char *features_text;  /* owned */
-    bm_vocab *vocab;      /* owned */
-    char *description;    /* owned: the contents of speech.json */
+    bm_speech_range snr, reverb; /* dB; seconds */
+    char *features_text;         /* owned */
+    bm_vocab *vocab;             /* owned */
+    char *description;           /* owned: the contents of speech.json */
 } bm_corpus;
 
 /* A corpus from the sections "speech" and "features" of a checked

@@ -43,7 +43,7 @@ typedef struct utterance {
     double snr, t60;
 } utterance;
 
-static double within(bm_rng *rng, bm_range r)
+static double within(bm_rng *rng, bm_speech_range r)
 {
     return r.from + (r.to - r.from) * bm_rng_uniform(rng);
 }

@@ -143,35 +143,36 @@ bool bm_is_setting(const char *name)
     return find(section, dot + 1) != NULL;
 }
 
-typedef struct judge {
+typedef struct difference_check {
     const char *key; /* may differ; NULL: none */
     bool other;      /* something else does */
-} judge;
+} difference_check;
 
 /* Called by bm_config_compare. */
-static void look(void *self, const char *section, const bm_option *o,
-                 const char *in_a, const char *in_b)
+static void check_difference(void *self, const char *section,
+                             const bm_option *o, const char *in_a,
+                             const char *in_b)
 {
-    judge *j = self;
+    difference_check *c = self;
     char name[64];
 
     (void)in_a;
     (void)in_b;
     snprintf(name, sizeof name, "%s.%s", section, o->key);
-    j->other = j->other || (strcmp(name, "job.seed") != 0 &&
-                            (j->key == NULL || strcmp(name, j->key) != 0));
+    c->other = c->other || (strcmp(name, "job.seed") != 0 &&
+                            (c->key == NULL || strcmp(name, c->key) != 0));
 }
 
 bool bm_differ_in_seed_only(const bm_differences *d, size_t a, size_t b,
                             const char *key)
 {
-    judge j = {key, false};
+    difference_check c = {key, false};
 
     if (a == b)
         return true;
     if (d->configs[a] == NULL || d->configs[b] == NULL)
         return false;
-    bm_config_compare(d->configs[a], d->configs[b], bm_train_sections(), look,
-                      &j);
-    return !j.other;
+    bm_config_compare(d->configs[a], d->configs[b], bm_train_sections(),
+                      check_difference, &c);
+    return !c.other;
 }

@@ -25,7 +25,8 @@ BM_INLINE void give(float x, bm_bf16 *y)
 }
 
 /* Which of n places tap i of a window is; n if it is outside. */
-BM_INLINE unsigned place_of(bm_axis a, unsigned window, unsigned i, unsigned n)
+BM_INLINE unsigned place_of(bm_axis_windows a, unsigned window, unsigned i,
+                            unsigned n)
 {
     unsigned from = window * a.stride + i * a.dilation;
 

@@ -43,7 +43,7 @@ BM_INLINE unsigned place_in(unsigned at, int ahead, unsigned n)
 
 /* A block for each frame of y. WIDTH: numbers of a unit, or 1. */
 template <typename E, unsigned WIDTH>
-__global__ static void layout(bm_layout l, const E *x, E *y)
+__global__ static void layout(bm_image_copy l, const E *x, E *y)
 {
     size_t b = blockIdx.x % l.B, t = blockIdx.x / l.B;
     unsigned frames = l.x_frames != NULL ? (unsigned)l.x_frames[b] : l.x.T;
@@ -80,10 +80,10 @@ __global__ static void layout(bm_layout l, const E *x, E *y)
 }
 
 template <typename E>
-static cudaError_t layout_of(cudaStream_t stream, const bm_layout *given,
+static cudaError_t layout_of(cudaStream_t stream, const bm_image_copy *given,
                              const void *x, void *y)
 {
-    const bm_layout l = *given;
+    const bm_image_copy l = *given;
     const E *from = (const E *)x;
     E *to = (E *)y;
     bool wide = l.x.C % unit<E>::n == 0 && l.y.C % unit<E>::n == 0 &&
@@ -91,7 +91,7 @@ static cudaError_t layout_of(cudaStream_t stream, const bm_layout *given,
     size_t units = (size_t)l.y.H * (wide ? l.y.C / unit<E>::n : l.y.C);
     unsigned threads =
         units < bm_block ? (unsigned)(units + 31) / 32 * 32 : bm_block;
-    void (*kernel)(bm_layout, const E *, E *) =
+    void (*kernel)(bm_image_copy, const E *, E *) =
         wide ? layout<E, unit<E>::n> : layout<E, 1>;
 
     if (l.B * l.y.T == 0 || units == 0)
@@ -100,8 +100,8 @@ static cudaError_t layout_of(cudaStream_t stream, const bm_layout *given,
                      from, to);
 }
 
-cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_layout *l, bm_in x,
-                             bm_out y)
+cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_image_copy *l,
+                             bm_in x, bm_out y)
 {
     return x.half ? layout_of<bm_bf16>(stream, l, x.x, y.x)
                   : layout_of<float>(stream, l, x.x, y.x);

@@ -91,7 +91,7 @@ static size_t filter_count(const sweep *s)
 /* Sets the descriptors of n sequences, which the next calls read. */
 static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     bm_precision precision = bm_cuda_of(be)->precision;
     cudnnDataType_t type = bm_cudnn_type(precision);
     const bm_window *time = &s->c->time, *rows = &s->c->rows;
@@ -118,7 +118,7 @@ static cudnnStatus_t describe(bm_backend *be, const sweep *s, size_t n)
 }
 
 /* The largest workspace of the calls that the descriptors describe. */
-static cudnnStatus_t measure(const struct bm_cudnn *c, size_t *bytes)
+static cudnnStatus_t measure(const bm_cudnn *c, size_t *bytes)
 {
     size_t n[3] = {0};
     cudnnStatus_t status = c->GetConvolutionForwardWorkspaceSize(
@@ -143,7 +143,7 @@ static cudnnStatus_t measure(const struct bm_cudnn *c, size_t *bytes)
 static cudnnStatus_t need_of(bm_backend *be, const sweep *s, size_t n,
                              size_t *bytes)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     const bm_window *time = &s->c->time, *rows = &s->c->rows;
     const bm_cudnn_need of = {
         {n, (size_t)bm_cuda_of(be)->precision, s->px.T, s->px.H, s->px.C,
@@ -175,7 +175,7 @@ static const char *obstacle(bm_backend *be, const bm_conv *conv, bm_extent in,
                             bm_extent out)
 {
     const char *why = NULL;
-    struct bm_cudnn *c = bm_cudnn_of(be, &why);
+    bm_cudnn *c = bm_cudnn_of(be, &why);
     sweep s = sweep_of(be, conv, in, out);
     size_t bytes = 0;
 
@@ -206,7 +206,7 @@ typedef struct rooms {
 
 static rooms take(bm_backend *be, const sweep *s)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     size_t n = filter_count(s) * s->size, N = s->filter.n;
     size_t sums = 0;
     rooms r = {.half = s->size == sizeof(bm_bf16)};
@@ -252,7 +252,8 @@ static void place(bm_backend *be, const sweep *s, size_t b, size_t n,
                   bm_in from, const bm_images *images, const bm_images *packed,
                   const int32_t *frames, bool windows, void *to)
 {
-    bm_layout l = {.B = n, .x = *images, .y = *packed, .x_frames = frames + b};
+    bm_image_copy l = {
+        .B = n, .x = *images, .y = *packed, .x_frames = frames + b};
     const char *x = (const char *)from.x + b * images->sequence * s->size;
 
     if (windows) {
@@ -267,9 +268,9 @@ static void place(bm_backend *be, const sweep *s, size_t b, size_t n,
 static void bring_back(bm_backend *be, const sweep *s, size_t b, size_t n,
                        const void *from, const bm_images *packed,
                        const bm_images *images, const int32_t *frames,
-                       bm_layout extra, bm_out to)
+                       bm_image_copy extra, bm_out to)
 {
-    bm_layout l = extra;
+    bm_image_copy l = extra;
     char *y = (char *)to.x + b * images->sequence * s->size;
 
     l.B = n;
@@ -300,14 +301,15 @@ static void pack(bm_backend *be, const sweep *s, const rooms *r)
 static void forward(bm_backend *be, const bm_conv *conv, bm_extent in,
                     bm_extent out, const float *x, float *y, float *work)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     sweep s = sweep_of(be, conv, in, out);
     rooms r = take(be, &s);
     bm_in from = read(be, &s, x, count(&s.x, in.B));
     bm_out to = bm_cuda_out(be, y, count(&s.y, out.B));
     const int32_t *in_frames = bm_cuda_frames(be, in);
     const int32_t *out_frames = bm_cuda_frames(be, out);
-    bm_layout with = {.bias = bm_cuda_read(be, conv->b, conv->out_channels)};
+    bm_image_copy with = {.bias =
+                              bm_cuda_read(be, conv->b, conv->out_channels)};
 
     (void)work;
     pack(be, &s, &r);
@@ -327,7 +329,7 @@ static void forward(bm_backend *be, const bm_conv *conv, bm_extent in,
 static void learn(bm_backend *be, const sweep *s, const rooms *r, size_t n,
                   bool first, float *dw, float *db)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     cudaStream_t stream = bm_cuda_of(be)->stream;
 
     BM_CUDNN(be, ConvolutionBackwardFilter(c->handles[0], &one, c->images[0],
@@ -346,7 +348,7 @@ static void backward(bm_backend *be, const bm_conv *conv, bm_extent in,
                      bm_extent out, const float *x, const float *dy,
                      float *work, float *dx, float *dw, float *db)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     sweep s = sweep_of(be, conv, in, out);
     rooms r = take(be, &s);
     bm_in from = read(be, &s, x, count(&s.x, in.B));
@@ -356,8 +358,8 @@ static void backward(bm_backend *be, const bm_conv *conv, bm_extent in,
     float *to_w = bm_cuda_write(
         be, dw, (size_t)s.filter.places * conv->channels * conv->out_channels);
     float *to_b = bm_cuda_write(be, db, conv->out_channels);
-    bm_layout shift = {.ahead = (int)conv->time.before,
-                       .below = (int)conv->rows.before};
+    bm_image_copy shift = {.ahead = (int)conv->time.before,
+                           .below = (int)conv->rows.before};
     bm_out to = {0};
 
     (void)work;

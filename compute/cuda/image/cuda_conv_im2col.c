@@ -56,13 +56,13 @@ static size_t size_of(const bm_backend *be)
                                                 : sizeof(float);
 }
 
-static bm_axis axis(bm_window w, size_t dilation)
+static bm_axis_windows axis(bm_window w, size_t dilation)
 {
-    return (bm_axis){.size = (unsigned)bm_window_taps(w, dilation),
-                     .stride = (unsigned)w.stride,
-                     .before = (unsigned)w.before,
-                     .apart = 1,
-                     .dilation = (unsigned)dilation};
+    return (bm_axis_windows){.size = (unsigned)bm_window_taps(w, dilation),
+                             .stride = (unsigned)w.stride,
+                             .before = (unsigned)w.before,
+                             .apart = 1,
+                             .dilation = (unsigned)dilation};
 }
 
 static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
@@ -79,13 +79,13 @@ static sweep forward_sweep(const bm_backend *be, const bm_conv *c)
     return s;
 }
 
-static bm_axis reversed(bm_window w, size_t dilation)
+static bm_axis_windows reversed(bm_window w, size_t dilation)
 {
-    return (bm_axis){.size = (unsigned)bm_window_taps(w, dilation),
-                     .stride = 1,
-                     .before = (unsigned)(w.size - 1 - w.before),
-                     .apart = (unsigned)w.stride,
-                     .dilation = (unsigned)dilation};
+    return (bm_axis_windows){.size = (unsigned)bm_window_taps(w, dilation),
+                             .stride = 1,
+                             .before = (unsigned)(w.size - 1 - w.before),
+                             .apart = (unsigned)w.stride,
+                             .dilation = (unsigned)dilation};
 }
 
 static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
@@ -106,7 +106,7 @@ static sweep backward_sweep(const bm_backend *be, const bm_conv *c)
  * pixel. */
 static bm_gather plain(const sweep *s)
 {
-    static const bm_axis one = {1, 1, 0, 1, 1};
+    static const bm_axis_windows one = {1, 1, 0, 1, 1};
     bm_gather g = s->windows;
 
     g.in = g.out;

@@ -25,10 +25,10 @@ static size_t numbers(bm_extent e, size_t rows, size_t channels)
     return e.T * e.B * rows * channels;
 }
 
-static bm_axis axis(bm_window w)
+static bm_axis_windows axis(bm_window w)
 {
-    return (bm_axis){(unsigned)w.size, (unsigned)w.stride, (unsigned)w.before,
-                     1, 1};
+    return (bm_axis_windows){(unsigned)w.size, (unsigned)w.stride,
+                             (unsigned)w.before, 1, 1};
 }
 
 static bm_sliding sliding(const bm_pooling *p, const bm_panes *all)

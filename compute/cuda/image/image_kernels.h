@@ -19,9 +19,9 @@ extern "C" {
 /* Windows along an axis whose places are `apart` from each other, with zeros
  * between. Window i begins at i stride - before; its `size` taps are `dilation`
  * from each other. */
-typedef struct bm_axis {
+typedef struct bm_axis_windows {
     unsigned size, stride, before, apart, dilation;
-} bm_axis;
+} bm_axis_windows;
 
 /*
  * Windows side by side: the rows of a matrix [T', B, H', width]. A row is
@@ -35,7 +35,7 @@ typedef struct bm_gather {
     size_t B;
     const int32_t *in, *out; /* [B]: frames */
     unsigned height, channels, out_height, width;
-    bm_axis time, rows;
+    bm_axis_windows time, rows;
     bool ones;
 } bm_gather;
 enum { BM_GATHER_UNIT = 16 };
@@ -70,15 +70,15 @@ typedef struct bm_images {
  * is place (t + ahead, h + below) of x, plus `bias`; or zeros outside of x,
  * past the end of its sequence or of y's, and in channels that x lacks.
  */
-typedef struct bm_layout {
+typedef struct bm_image_copy {
     size_t B;
     bm_images x, y;
     int ahead, below;
     const int32_t *x_frames, *y_frames; /* [B]; NULL: all T */
     const float *bias;                  /* [x.C]; may be NULL */
-} bm_layout;
-cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_layout *l, bm_in x,
-                             bm_out y);
+} bm_image_copy;
+cudaError_t bm_kernel_layout(cudaStream_t stream, const bm_image_copy *l,
+                             bm_in x, bm_out y);
 
 /* Packs w [places, channels, out_channels] to `packed` [n, places, c], padded
  * with zeros. Unpacks: w = packed, or w + packed. */
@@ -99,7 +99,7 @@ typedef struct bm_sliding {
     size_t T, B;             /* of x */
     const int32_t *in, *out; /* [B]: frames of x and of windows */
     unsigned height, channels, out_frames, out_height;
-    bm_axis time, rows;
+    bm_axis_windows time, rows;
     bool mean;
 } bm_sliding;
 

@@ -25,7 +25,7 @@ struct places {
     unsigned from, to;
 };
 
-BM_INLINE places clip(bm_axis w, unsigned i, unsigned n)
+BM_INLINE places clip(bm_axis_windows w, unsigned i, unsigned n)
 {
     unsigned start = i * w.stride, end = start + w.size - w.before;
     places p = {start > w.before ? start - w.before : 0, end < n ? end : n};
@@ -34,7 +34,7 @@ BM_INLINE places clip(bm_axis w, unsigned i, unsigned n)
 }
 
 /* The windows from .. to, of n, that contain a place. */
-BM_INLINE places around(bm_axis w, unsigned place, unsigned n)
+BM_INLINE places around(bm_axis_windows w, unsigned place, unsigned n)
 {
     unsigned at = place + w.before, last = at / w.stride + 1;
     places p = {at < w.size ? 0 : (at - w.size) / w.stride + 1,

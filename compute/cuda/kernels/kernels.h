@@ -172,15 +172,15 @@ cudaError_t bm_kernel_attention_back(cudaStream_t stream,
 
 /* bm_momentum_step on a device with so many multiprocessors. w16, unless NULL,
  * becomes w in bf16. partial [BM_PARTIALS] is scratch. */
-typedef struct bm_update {
+typedef struct bm_momentum_update {
     bm_momentum of;
     size_t n, statistics;
     const float *g;
     float *v, *w;
     bm_bf16 *w16;
     double *skipped;
-} bm_update;
-cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+} bm_momentum_update;
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_momentum_update *u,
                              int multiprocessors, double *partial);
 
 /* bm_squares. */

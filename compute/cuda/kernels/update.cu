@@ -52,7 +52,8 @@ BM_INLINE void step(const bm_momentum &m, float g, float *v, float *w)
 }
 
 /* If g is not finite, w and v are kept, but w16 still becomes w. */
-__global__ __launch_bounds__(256, 4) static void update(bm_update u, bool wide,
+__global__ __launch_bounds__(256, 4) static void update(bm_momentum_update u,
+                                                        bool wide,
                                                         unsigned parts,
                                                         const double *partial)
 {
@@ -94,10 +95,10 @@ static unsigned blocks(size_t n, size_t most)
     return (unsigned)(shares < most ? shares : most);
 }
 
-cudaError_t bm_kernel_update(cudaStream_t stream, const bm_update *u,
+cudaError_t bm_kernel_update(cudaStream_t stream, const bm_momentum_update *u,
                              int multiprocessors, double *partial)
 {
-    const bm_update one = *u;
+    const bm_momentum_update one = *u;
     size_t all = u->n + u->statistics;
     bool wide = bm_is_wide(u->g) && bm_is_wide(u->v) && bm_is_wide(u->w) &&
                 bm_is_wide(u->w16);

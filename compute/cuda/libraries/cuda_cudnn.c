@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct bm_cudnn bm_cudnn;
-
 bool bm_cudnn_well(const bm_cudnn *c, cudnnStatus_t status, const char *what,
                    char *why, size_t room)
 {

@@ -72,7 +72,7 @@ typedef struct bm_cudnn_need {
     struct bm_cudnn_need *next;
 } bm_cudnn_need;
 
-struct bm_cudnn {
+typedef struct bm_cudnn {
     char why[256]; /* why it cannot be used; "": it can */
     void *library;
     cudnnHandle_t handles[2]; /* for `stream`, for `side` */
@@ -94,11 +94,11 @@ struct bm_cudnn {
 #define X(name) __typeof__(cudnn##name) *name;
     BM_CUDNN_FUNCTIONS(X)
 #undef X
-};
+} bm_cudnn;
 
 /* cuDNN, loaded and opened by the first call. NULL, and the reason in *why, if
  * the machine has none or it fails. */
-struct bm_cudnn *bm_cudnn_of(bm_backend *be, const char **why);
+bm_cudnn *bm_cudnn_of(bm_backend *be, const char **why);
 
 /* The type of numbers, and the mathematics of products, in this precision:
  * tensor cores take bf16, and floats as TF32. */
@@ -106,8 +106,8 @@ cudnnDataType_t bm_cudnn_type(bm_precision precision);
 cudnnMathType_t bm_cudnn_math(bm_precision precision);
 
 /* True if the status is a success; else writes the reason to why [room]. */
-bool bm_cudnn_well(const struct bm_cudnn *c, cudnnStatus_t status,
-                   const char *what, char *why, size_t room);
+bool bm_cudnn_well(const bm_cudnn *c, cudnnStatus_t status, const char *what,
+                   char *why, size_t room);
 #define BM_CUDNN_WELL(c, why, call)                                            \
     bm_cudnn_well((c), (c)->call, #call, (why), sizeof(why))
 

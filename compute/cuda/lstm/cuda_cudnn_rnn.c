@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct bm_cudnn bm_cudnn;
-
 /* Sets *n to how many numbers the tensor of a descriptor has. */
 static bool count(bm_cudnn *c, cudnnTensorDescriptor_t of, char *why,
                   size_t room, size_t *n)

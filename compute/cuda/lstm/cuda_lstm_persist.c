@@ -42,7 +42,7 @@ typedef struct direction {
 /* B times T, on the host. */
 static const int32_t *all_frames(bm_backend *be, bm_extent e)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
 
     if (e.B > c->n_full) {
         free(c->full);
@@ -157,7 +157,7 @@ static const void *descend(bm_backend *be, const bm_recurrent *l, bm_extent e,
                            const direction *d, const bm_bf16 *dy,
                            const int32_t *lengths)
 {
-    struct bm_cudnn *c = bm_cuda_of(be)->cudnn;
+    bm_cudnn *c = bm_cuda_of(be)->cudnn;
     size_t frames = e.T * e.B, H = l->n_hidden;
     void *own =
         bm_cuda_room_for(be, &c->dy[d->r], frames * H * sizeof(bm_bf16));

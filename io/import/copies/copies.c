@@ -5,7 +5,7 @@
 #include <xxhash.h>
 
 /* Streams of random numbers of a copy. */
-enum { SPEED, ROOM, NOISE };
+enum { SPEED, REVERB, NOISE };
 
 struct bm_copies {
     bm_copies_source source;
@@ -102,7 +102,7 @@ double bm_copies_speed(const bm_copies *c, const bm_manifest_row *row)
 
 /* A recording of the manifest. One that cannot be read is reported by its own
  * row. */
-static bm_status read_talker(void *self, size_t k, bm_sound *out,
+static bm_status read_babble(void *self, size_t k, bm_sound *out,
                              bm_problem *problem)
 {
     const bm_copies_source *source = self;
@@ -120,15 +120,16 @@ bm_status bm_copies_apply(const bm_copies *c, bm_perturber *t,
 {
     bm_copies_source source = c->source;
     size_t each = bm_manifest_copies(source.manifest) + 1;
-    const bm_talkers talkers = {.n = bm_manifest_size(source.manifest) / each,
-                                .own = row->recording,
-                                .read = read_talker,
-                                .self = &source};
-    const bm_perturb_draw draw = {.room = true,
+    const bm_babble_source babble = {.n = bm_manifest_size(source.manifest) /
+                                          each,
+                                     .own = row->recording,
+                                     .read = read_babble,
+                                     .self = &source};
+    const bm_perturb_draw draw = {.reverb = true,
                                   .noise = true,
-                                  .for_room = random_of(c, row, ROOM),
+                                  .for_reverb = random_of(c, row, REVERB),
                                   .for_noise = random_of(c, row, NOISE),
-                                  .talkers = &talkers};
+                                  .babble = &babble};
 
     BM_ASSERT(row->copy > 0);
     return bm_perturb_apply(t, &draw, s, problem);

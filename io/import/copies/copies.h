@@ -1,7 +1,7 @@
 /*
- * copies.h - what makes a copy of a recording differ from it: its speed, then a
- * room, then noise. What is drawn for a copy is a function of copies.seed, the
- * recording's id and the number of the copy.
+ * copies.h - what makes a copy of a recording differ from it: its speed, then
+ * reverberation, then noise. What is drawn for a copy is a function of
+ * copies.seed, the recording's id and the number of the copy.
  */
 #ifndef BM_IO_IMPORT_COPIES_COPIES_H
 #define BM_IO_IMPORT_COPIES_COPIES_H
@@ -33,8 +33,8 @@ const bm_perturb *bm_copies_perturb(const bm_copies *c);
 /* The speed of a row: 1 of a recording itself. */
 double bm_copies_speed(const bm_copies *c, const bm_manifest_row *row);
 
-/* Adds room and noise of a row, which is a copy, to its sound, which has its
- * speed and the rate of the source; else as bm_perturb_apply. */
+/* Adds reverberation and noise of a row, which is a copy, to its sound, which
+ * has its speed and the rate of the source; else as bm_perturb_apply. */
 BM_CHECKED bm_status bm_copies_apply(const bm_copies *c, bm_perturber *t,
                                      const bm_manifest_row *row, bm_sound *s,
                                      bm_problem *problem);

@@ -69,16 +69,16 @@ void bm_copies_check(const bm_config *config, bm_faults *faults)
     static const char *const all[] = {"speed", "reverb", "noise"};
     bm_copies_settings s = {0};
     bm_sound_settings sound;
-    bool room = false, noise = false;
+    bool reverb = false, noise = false;
 
     bm_config_peek(config, section, bm_copies_options, &s);
-    room = strcmp(s.reverb, "made") == 0;
+    reverb = strcmp(s.reverb, "made") == 0;
     noise = strcmp(s.noise, "no") != 0;
     check_speed(config, faults, &s);
     sound = bm_copies_sound(&s);
     bm_sound_settings_check(config, faults, section, &sound);
-    check_use(config, faults, "t60", room, "reverb = made");
-    check_use(config, faults, "direct", room, "reverb = made");
+    check_use(config, faults, "t60", reverb, "reverb = made");
+    check_use(config, faults, "direct", reverb, "reverb = made");
     check_use(config, faults, "snr", noise, "noise");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         check_use(config, faults, all[i], s.count > 0, "count > 0");

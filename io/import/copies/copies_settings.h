@@ -26,7 +26,7 @@ extern const bm_option bm_copies_options[];
  * recordings, and settings have an effect. */
 void bm_copies_check(const bm_config *config, bm_faults *faults);
 
-/* Its rooms and noise; texts are those of `s`. */
+/* Its reverberation and noise; texts are those of `s`. */
 bm_sound_settings bm_copies_sound(const bm_copies_settings *s);
 
 #endif

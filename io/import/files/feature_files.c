@@ -120,7 +120,7 @@ done:
 static void cut(const bm_place *place, bm_frames *x, bm_problem *problem)
 {
     enum { SPARE = 3 };
-    bm_part r = place->rows, c = place->columns;
+    bm_index_range r = place->rows, c = place->columns;
     size_t dim = x->dim;
 
     if (r.last == SIZE_MAX || (r.last >= x->n && r.last - x->n < SPARE))

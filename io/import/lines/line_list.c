@@ -61,24 +61,24 @@ static bool is_space(const char *word, size_t n)
 }
 
 /* What the words of all lines are, after the ids. */
-typedef struct looks {
+typedef struct word_kinds {
     bool spaced; /* <space> or <sp> is among them */
     bool single; /* they have one character each, or are in <> */
     bool any;    /* there are some */
-} looks;
+} word_kinds;
 
-/* Looks at the words of a line. */
-static void look(looks *l, const char *at)
+/* Adds what the words of a line are. */
+static void scan_words(word_kinds *k, const char *at)
 {
     for (at += strspn(at, blanks); *at != '\0'; at += strspn(at, blanks)) {
         size_t n = strcspn(at, blanks);
         bool named = at[0] == '<' && n > 2 && at[n - 1] == '>';
 
         if (is_space(at, n))
-            l->spaced = true;
+            k->spaced = true;
         if (character(at) < n && !named)
-            l->single = false;
-        l->any = true;
+            k->single = false;
+        k->any = true;
         at += n;
     }
 }
@@ -163,10 +163,10 @@ static bm_status read_line(const list *l, char *line, size_t number)
                                            .line = number});
 }
 
-/* Calls read_line for all lines, or only looks at them. */
-static bm_status walk(list *l, char *all, bool looking)
+/* Calls read_line for all lines, or only scans them. */
+static bm_status walk(list *l, char *all, bool scanning)
 {
-    looks seen = {.single = true};
+    word_kinds seen = {.single = true};
     size_t number = 0;
 
     for (char *line = all, *next = NULL; line != NULL; line = next) {
@@ -174,17 +174,17 @@ static bm_status walk(list *l, char *all, bool looking)
         if (next != NULL)
             *next++ = '\0';
         number++;
-        if (!looking) {
+        if (!scanning) {
             BM_TRY(read_line(l, line, number));
         } else if (line[strspn(line, blanks)] != '#') {
             const char *id = line + strspn(line, blanks);
 
-            look(&seen, id + strcspn(id, blanks));
+            scan_words(&seen, id + strcspn(id, blanks));
         }
-        if (looking && next != NULL)
+        if (scanning && next != NULL)
             next[-1] = '\n';
     }
-    if (looking) {
+    if (scanning) {
         l->characters = seen.spaced || seen.single;
         l->texts = seen.any;
     }

@@ -455,7 +455,7 @@ static void test_a_shard_scales_stale_pushes(void **state)
                                      .push_every = 1,
                                      .fetch_every = 1,
                                      .scaled = true};
-    const bm_pace slow = {FROM - 1, 2, 0.5};
+    const bm_layer_rate slow = {FROM - 1, 2, 0.5};
     bm_message done = {.word = {[BM_KIND] = BM_DONE}};
     float x[COUNT];
     double w[COUNT] = {0}, stale[BINS];
@@ -467,8 +467,8 @@ static void test_a_shard_scales_stale_pushes(void **state)
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)(i + 1);
     j.params.n_learned = FROM + LEARNED;
-    j.params.paces = &slow;
-    j.params.n_paces = 1;
+    j.params.layer_rates = &slow;
+    j.params.n_layer_rates = 1;
     assert_ok(bm_comm_twin(&twin, *state));
     assert_ok(
         bm_server_open(&s, j.config, twin, &j.params, FROM, COUNT, &policy, 1));

@@ -184,18 +184,18 @@ static void note_own_model(const rig *r, int block, outcome *out)
 }
 
 /* A block is an epoch. */
-static bm_moment moment_of(const rig *r, int block)
+static bm_run_point run_point_of(const rig *r, int block)
 {
-    return (bm_moment){.workers = r->of->workers, .epochs = block};
+    return (bm_run_point){.workers = r->of->workers, .epochs = block};
 }
 
 static void train_block(rig *r, int block, outcome *out)
 {
     bm_strategy *s = r->strategy;
-    bm_moment at = moment_of(r, block);
+    bm_run_point at = run_point_of(r, block);
     bool steps = s->ops->per == BM_STEP;
 
-    assert_ok(bm_strategy_moment(s, &at));
+    assert_ok(bm_strategy_update_settings(s, &at));
     bm_strategy_block(s, block, block < 2 ? 0.3 : 0.1); /* slowmo looks at it */
     for (int k = r->first; k < r->last; k++) {
         bool good = true, broken = breaks(r->of, k, block);
@@ -244,7 +244,7 @@ static void restart(rig *r, int block)
 {
     bm_state of[STATES];
     size_t n = bm_strategy_state(r->strategy, of);
-    bm_moment before = moment_of(r, block);
+    bm_run_point before = run_point_of(r, block);
     float *kept[STATES];
 
     for (size_t i = 0; i < n; i++) {

@@ -126,7 +126,7 @@ static void test_subtitles_are_well_formed(void **_)
 static void assert_subtitles(const char *whole, const char *const *words,
                              size_t n, const char *expected)
 {
-    bm_heard_word heard[8];
+    bm_transcript_word heard[8];
     bm_reading reading = {.text = whole, .words = heard, .n_words = n};
     bm_transcript transcript = {.readings = &reading, .n = 1};
     bm_decoded d = {.transcript = &transcript};
@@ -137,8 +137,8 @@ static void assert_subtitles(const char *whole, const char *const *words,
     assert_non_null(memory);
     assert_true(n <= 8);
     for (size_t i = 0; i < n; i++)
-        heard[i] = (bm_heard_word){words[i], 0.5 * (double)i,
-                                   0.5 * (double)(i + 1), 1};
+        heard[i] = (bm_transcript_word){words[i], 0.5 * (double)i,
+                                        0.5 * (double)(i + 1), 1};
     bm_format_find("srt")->write(memory, &d);
     assert_int_equal(fclose(memory), 0);
     assert_string_equal(text, expected);
@@ -147,14 +147,14 @@ static void assert_subtitles(const char *whole, const char *const *words,
 
 /* ALTO of an image `name`, 100 pixels wide; free(). */
 static char *alto_of(const char *name, const char *whole,
-                     const bm_heard_word *words, size_t n)
+                     const bm_transcript_word *words, size_t n)
 {
     bm_reading reading = {.text = whole, .n_words = n};
     bm_transcript transcript = {
         .readings = &reading, .n = 1, .length = 100, .height = 20};
     bm_input input = {.shown = name};
     bm_decoded d = {.input = &input, .transcript = &transcript};
-    bm_heard_word copy[3];
+    bm_transcript_word copy[3];
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
@@ -171,9 +171,9 @@ static char *alto_of(const char *name, const char *whole,
 /* From left to right and from right to left; words that touch. */
 static void test_spaces_of_alto_are_between_words(void **_)
 {
-    static const bm_heard_word right[] = {
+    static const bm_transcript_word right[] = {
         {"a", 10, 30, 1}, {"b", 35, 50, 1}, {"c", 50, 60, 1}};
-    static const bm_heard_word left[] = {
+    static const bm_transcript_word left[] = {
         {"a", 70, 90, 1}, {"b", 50, 65, 1}, {"c", 40, 50, 1}};
     char *alto = alto_of("x", "a b c", right, 3);
 
@@ -192,8 +192,8 @@ static void test_spaces_of_alto_are_between_words(void **_)
 /* Every character is a word. */
 static void test_writing_without_spaces_has_none_in_alto(void **_)
 {
-    static const bm_heard_word signs[] = {{"\xe4\xb8\x80", 10, 30, 1},
-                                          {"\xe5\x8d\x81", 35, 50, 1}};
+    static const bm_transcript_word signs[] = {{"\xe4\xb8\x80", 10, 30, 1},
+                                               {"\xe5\x8d\x81", 35, 50, 1}};
     char *alto = alto_of("x", "\xe4\xb8\x80\xe5\x8d\x81", signs, 2);
 
     (void)_;
@@ -205,7 +205,7 @@ static void test_writing_without_spaces_has_none_in_alto(void **_)
 /* It is UTF-8, and has no control characters, whatever the file is called. */
 static void test_alto_of_any_name_is_well_formed(void **_)
 {
-    static const bm_heard_word word[] = {{"a", 10, 30, 1}};
+    static const bm_transcript_word word[] = {{"a", 10, 30, 1}};
     char *alto = alto_of("caf\xe9 <1>&\t\x7f.png", "a", word, 1);
 
     (void)_;

@@ -5,7 +5,7 @@
 #include "cli/doctor/limits.h"
 #include "cli/doctor/links.h"
 #include "cli/doctor/report.h"
-#include "cli/doctor/visit.h"
+#include "cli/doctor/timed_check.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
@@ -18,12 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static bm_exam exam_new(void)
+static bm_check_context exam_new(void)
 {
-    return (bm_exam){.facts = json_object(), .findings = json_array()};
+    return (bm_check_context){.facts = json_object(), .findings = json_array()};
 }
 
-static void exam_free(bm_exam *e)
+static void exam_free(bm_check_context *e)
 {
     json_decref(e->facts);
     json_decref(e->findings);
@@ -236,7 +236,7 @@ static json_t *four_ranks(bool inside)
 
 static void test_a_slow_link_is_named(void **_)
 {
-    bm_exam e = exam_new();
+    bm_check_context e = exam_new();
     json_t *ranks = four_ranks(false), *all = bm_links_network(ranks);
     json_t *network = json_object_get(all, "link");
     const char *text = NULL;
@@ -260,7 +260,7 @@ static void test_a_slow_link_is_named(void **_)
 /* They have no cable. */
 static void test_a_slow_pair_of_one_host_has_no_cable(void **_)
 {
-    bm_exam e = exam_new();
+    bm_check_context e = exam_new();
     json_t *ranks = four_ranks(true);
     char *remedies = NULL;
 
@@ -309,7 +309,7 @@ static void test_ranks_of_one_host_are_measured(void **_)
 
 static void test_another_version_is_found(void **_)
 {
-    bm_exam e = exam_new();
+    bm_check_context e = exam_new();
     json_t *ranks = parse(
         "[{\"host\":\"a\",\"facts\":{\"version\":\"0.1.0\",\"mpi\":\"4.1.4\","
         "\"hdf5\":\"1.10\",\"blas\":\"Zen\",\"onednn\":\"2.6\","
@@ -330,7 +330,7 @@ static void test_another_version_is_found(void **_)
 
 static void test_a_host_without_a_device_is_found(void **_)
 {
-    bm_exam e = exam_new();
+    bm_check_context e = exam_new();
     json_t *ranks = parse("[{\"host\":\"a\",\"facts\":{\"device\":\"H100\"}},"
                           "{\"host\":\"b\",\"facts\":{}}]");
 
@@ -344,7 +344,7 @@ static void test_a_host_without_a_device_is_found(void **_)
 
 static void test_clocks_and_cores_that_differ_are_found(void **_)
 {
-    bm_exam e = exam_new();
+    bm_check_context e = exam_new();
     json_t *ranks = parse("[{\"host\":\"a\",\"facts\":{\"cores\":8}},"
                           "{\"host\":\"b\",\"facts\":{\"cores\":4}}]");
 
@@ -377,7 +377,7 @@ static void test_equal_findings_are_one_line(void **_)
 
     (void)_;
     for (int r = 0; r < 3; r++) {
-        bm_exam e = exam_new();
+        bm_check_context e = exam_new();
         char host[16];
         json_t *report = NULL;
 
@@ -411,7 +411,7 @@ static void test_ranks_of_a_host_say_once_that_it_is_fine(void **_)
 
     (void)_;
     for (int r = 0; r < 2; r++) {
-        bm_exam e = exam_new();
+        bm_check_context e = exam_new();
         json_t *report = bm_report_new("n");
 
         bm_find(&e, BM_FINE, "", "reads %d MB/s", 100 + r);
@@ -432,7 +432,7 @@ static void test_ranks_of_a_host_say_once_that_it_is_fine(void **_)
 
 /* ---- limits on time ------------------------------------------------------ */
 
-static void sleep_long(bm_exam *e)
+static void sleep_long(bm_check_context *e)
 {
     (void)e;
     sleep(30);
@@ -442,12 +442,12 @@ static void test_a_check_that_does_not_end_is_left_behind(void **_)
 {
     static const bm_check slow = {
         .name = "limits", .seconds = 0.2, .host = sleep_long};
-    static const bm_patient patient = {".", "", "cpu"};
+    static const bm_check_target target = {".", "", "cpu"};
     json_t *report = bm_report_new("a"), *list = NULL;
     time_t since = time(NULL);
 
     (void)_;
-    assert_false(bm_visit_host(&slow, &patient, report));
+    assert_false(bm_timed_check_run(&slow, &target, report));
     assert_true(time(NULL) - since < 5);
     list = json_object_get(
         json_object_get(json_object_get(report, "checks"), "limits"),

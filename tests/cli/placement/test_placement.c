@@ -31,7 +31,7 @@ static void assert_places(const char *description, const bm_gpu_sites *gpus,
     size_t n = 0;
 
     for (long r = 0; r < ranks; r++) {
-        bm_place place;
+        bm_placement place;
 
         bm_placement_find(&place, t, gpus, ranks, r);
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s",
@@ -69,7 +69,7 @@ static void test_no_core_is_divided(void **_)
 static void test_more_ranks_than_cores_are_not_bound(void **_)
 {
     bm_topology *t = host("node:1 core:2 pu:2");
-    bm_place place;
+    bm_placement place;
 
     (void)_;
     bm_placement_find(&place, t, &no_gpus, 3, 1);
@@ -81,7 +81,7 @@ static void test_more_ranks_than_cores_are_not_bound(void **_)
 static void test_threads_and_nodes_of_a_place(void **_)
 {
     bm_topology *t = host("node:2 core:4 pu:2");
-    bm_place place;
+    bm_placement place;
 
     (void)_;
     assert_int_equal(bm_topology_cores(t), 8);
@@ -100,7 +100,7 @@ static void test_ranks_are_near_their_gpus(void **_)
     bm_gpu_sites one = {1, {"4-7"}};
     bm_gpu_sites unknown = {2, {"", "nonsense"}};
     bm_topology *t = host(two);
-    bm_place place;
+    bm_placement place;
 
     (void)_;
     assert_places(two, &four, 4, "4-5 6-7 0-1 2-3");
@@ -120,7 +120,7 @@ static void test_ranks_are_near_their_gpus(void **_)
 static void test_a_real_host_is_found(void **_)
 {
     bm_topology *t = NULL;
-    bm_place place;
+    bm_placement place;
 
     (void)_;
     unsetenv("HWLOC_SYNTHETIC");
@@ -179,7 +179,7 @@ static void test_jobs_side_by_side_have_shares_of_a_host(void **_)
         {"0/4", 2, 0}, {"1/4", 2, 1},  {"3/4", 2, 0}, {"2/3", 3, 2},
         {"4/4", 8, 0}, {"-1/4", 8, 0}, {"2", 8, 0},   {"", 8, 0},
     };
-    bm_place place;
+    bm_placement place;
 
     (void)_;
     setenv("BMUF_TEST_BUS", "0000:FF:1F.7", 1);

@@ -353,7 +353,8 @@ static void test_the_means_of_a_model_are_applied(void **_)
     close_set(&f);
 }
 
-/* ---- rooms and noise ----------------------------------------------------- */
+/* ---- reverb and noise -----------------------------------------------------
+ * */
 
 /* Wherever the tap is, and whatever its size. */
 static void test_a_room_of_one_tap_changes_nothing(void **_)
@@ -527,7 +528,7 @@ static void test_shares_are_fractions_of_the_sequences(void **_)
     const double n = EPOCHS * N;
     const char *noise = folder_of("noise_sound", "none", zeros, 2000);
     const struct {
-        const char *share, *room_share, *noise_share;
+        const char *share, *reverb_share, *noise_share;
         double expected;
     } cases[] = {
         {"augment.share=1", "augment.reverb_share=0",
@@ -546,7 +547,7 @@ static void test_shares_are_fractions_of_the_sequences(void **_)
 
         open_set(&f, "shares",
                  SET(noise, "augment.reverb=made", "augment.t60=0.05",
-                     cases[k].share, cases[k].room_share,
+                     cases[k].share, cases[k].reverb_share,
                      cases[k].noise_share));
         for (int64_t epoch = 0; epoch < EPOCHS; epoch++)
             for (size_t i = 0; i < N; i++)

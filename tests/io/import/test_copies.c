@@ -44,7 +44,7 @@ static void perturb(bm_config *config, const char *manifest, size_t copy,
     bm_perturber *t = NULL;
     bm_problem problem = {0};
     bm_manifest_row row;
-    bm_sound sound = {.n = n, .room = n, .rate = RATE, .channels = 1};
+    bm_sound sound = {.n = n, .capacity = n, .rate = RATE, .channels = 1};
 
     write_text("m.jsonl", manifest);
     assert_ok(bm_manifest_read(&m, in_folder("m.jsonl"), "audio", 100, 0));

@@ -1,10 +1,10 @@
 /*
- * window.c - an anonymous file in memory for each rank, which the other ranks of
- * its host open under /proc. An MPI window reserves no pages, so that a small
- * /dev/shm ends the program; see docs/decisions/7-shared-window.md.
+ * shared_memory.c - an anonymous file in memory for each rank, which the other
+ * ranks of its host open under /proc. An MPI window reserves no pages, so that a
+ * small /dev/shm ends the program; see docs/decisions/7-shared-window.md.
  */
 #define _GNU_SOURCE /* memfd_create */
-#include "comm/window.h"
+#include "comm/shared_memory.h"
 
 #include "core/log.h"
 
@@ -30,7 +30,7 @@ typedef struct segment {
     size_t size;
 } segment;
 
-struct bm_window {
+struct bm_shared_memory {
     int rank, size;
     bool shared;
     void *own;        /* own segment that is not shared */
@@ -90,7 +90,7 @@ done:
     return status;
 }
 
-static void unmap(bm_window *w)
+static void unmap(bm_shared_memory *w)
 {
     for (int r = 0; r < w->size; r++) {
         if (w->segment[r].x != NULL && w->segment[r].x != w->own)
@@ -100,9 +100,9 @@ static void unmap(bm_window *w)
 }
 
 /* Collective. Makes this rank's file and maps those of its host. *why: this
- * rank's failure; the window is shared if there is none on any rank. */
-static bm_status share(bm_window *w, bm_comm *comm, size_t size, place *table,
-                       bm_status *why)
+ * rank's failure; memory is shared if there is none on any rank. */
+static bm_status share(bm_shared_memory *w, bm_comm *comm, size_t size,
+                       place *table, bm_status *why)
 {
     int fd = -1, failed = 0;
     bm_status status = BM_OK;
@@ -144,7 +144,7 @@ static void warn(const bm_comm *comm, bm_status own)
     warned = true;
 }
 
-static bm_status keep_private(bm_window *w, size_t size)
+static bm_status keep_private(bm_shared_memory *w, size_t size)
 {
     unmap(w);
     w->own = calloc(size + 1, 1);
@@ -154,17 +154,18 @@ static bm_status keep_private(bm_window *w, size_t size)
     return BM_OK;
 }
 
-bm_status bm_window_open(bm_window **out, bm_comm *comm, size_t size)
+bm_status bm_shared_memory_open(bm_shared_memory **out, bm_comm *comm,
+                                size_t size)
 {
     size_t ranks = (size_t)bm_comm_size(comm);
-    bm_window *w = calloc(1, sizeof *w);
+    bm_shared_memory *w = calloc(1, sizeof *w);
     place *table = calloc(ranks, sizeof *table);
     bm_status status = BM_OK, why = BM_OK;
 
     if (w != NULL)
         w->segment = calloc(ranks, sizeof *w->segment);
     if (w == NULL || w->segment == NULL || table == NULL)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a window");
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for what ranks share");
     BM_TRY_DONE(bm_comm_agree(comm, status));
     BM_ASSERT(w != NULL && w->segment != NULL && table != NULL); /* agreed */
     w->rank = bm_comm_rank(comm);
@@ -180,12 +181,12 @@ bm_status bm_window_open(bm_window **out, bm_comm *comm, size_t size)
     *out = w;
     w = NULL;
 done:
-    bm_window_close(w);
+    bm_shared_memory_close(w);
     free(table);
     return status;
 }
 
-void bm_window_close(bm_window *w)
+void bm_shared_memory_close(bm_shared_memory *w)
 {
     if (w == NULL)
         return;
@@ -196,12 +197,12 @@ void bm_window_close(bm_window *w)
     free(w);
 }
 
-void *bm_window_segment(const bm_window *w, int rank)
+void *bm_shared_memory_segment(const bm_shared_memory *w, int rank)
 {
     return w->segment[rank].x;
 }
 
-bool bm_window_shared(const bm_window *w)
+bool bm_shared_memory_available(const bm_shared_memory *w)
 {
     return w->shared;
 }

@@ -5,8 +5,8 @@
 
 enum { FRAGMENTS = 3, MOST = 2 };
 
-/* The paces of the strategies that were opened. */
-static bm_pace seen[FRAGMENTS][MOST];
+/* The layer rates of the strategies that were opened. */
+static bm_layer_rate seen[FRAGMENTS][MOST];
 static size_t n_seen[FRAGMENTS], opened;
 
 bm_status __real_bm_strategy_open(bm_strategy **out, const char *name,
@@ -20,27 +20,28 @@ bm_status __wrap_bm_strategy_open(bm_strategy **out, const char *name,
                                   const bm_config *config, bm_comm *comm,
                                   bm_params *params)
 {
-    assert_true(opened < FRAGMENTS && params->n_paces <= MOST);
-    n_seen[opened] = params->n_paces;
-    for (size_t i = 0; i < params->n_paces; i++)
-        seen[opened][i] = params->paces[i];
+    assert_true(opened < FRAGMENTS && params->n_layer_rates <= MOST);
+    n_seen[opened] = params->n_layer_rates;
+    for (size_t i = 0; i < params->n_layer_rates; i++)
+        seen[opened][i] = params->layer_rates[i];
     opened++;
     return __real_bm_strategy_open(out, name, config, comm, params);
 }
 
-static void test_a_fragment_has_its_part_of_the_paces(void **state)
+static void test_a_fragment_has_its_part_of_the_layer_rates(void **state)
 {
     static const char *const settings[] = {"block.fragments=3", NULL};
     /* fragments begin at 0, 1024 and 2048 */
-    static const bm_pace paces[] = {{1000, 500, 0}, {2000, 100, 0.5}};
-    static const bm_pace expected[FRAGMENTS][MOST] = {
+    static const bm_layer_rate layer_rates[] = {{1000, 500, 0},
+                                                {2000, 100, 0.5}};
+    static const bm_layer_rate expected[FRAGMENTS][MOST] = {
         {{1000, 24, 0}}, {{0, 476, 0}, {976, 48, 0.5}}, {{0, 52, 0.5}}};
     static const size_t n_expected[] = {1, 2, 1};
     job j = open_job(*state, even, settings);
     bm_strategy *s = NULL;
 
-    j.params.paces = paces;
-    j.params.n_paces = sizeof paces / sizeof *paces;
+    j.params.layer_rates = layer_rates;
+    j.params.n_layer_rates = sizeof layer_rates / sizeof *layer_rates;
     assert_ok(bm_fragments_open(&s, "bmuf", j.config, j.comm, &j.params));
     assert_int_equal(opened, FRAGMENTS);
     FOR_EACH (f, expected) {
@@ -59,7 +60,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            test_a_fragment_has_its_part_of_the_paces, open_comm, close_comm),
+            test_a_fragment_has_its_part_of_the_layer_rates, open_comm,
+            close_comm),
     };
-    return RUN_GROUP_MPI("fragment_paces", tests);
+    return RUN_GROUP_MPI("fragment_layer_rates", tests);
 }

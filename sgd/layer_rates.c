@@ -1,4 +1,4 @@
-#include "sgd/paces.h"
+#include "sgd/layer_rates.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -35,7 +35,7 @@ static bool fits(const word *w, const bm_segment *s)
 }
 
 /* Which layers to name. */
-typedef enum choice { ALL, FROZEN, PACED } choice;
+typedef enum choice { ALL, FROZEN, WITH_RATE } choice;
 
 static bool is_chosen(choice which, double factor)
 {
@@ -44,8 +44,8 @@ static bool is_chosen(choice which, double factor)
     return which == ALL || (factor != 0 && factor != 1);
 }
 
-/* Names of layers with learned weights, with the factors of PACED; free(). NULL:
- * no memory. factors: of the segments; of ALL not read. */
+/* Names of layers with learned weights, with the factors of WITH_RATE; free().
+ * NULL: no memory. factors: of the segments; of ALL not read. */
 static char *names_of(const bm_params *p, const double *factors, choice which)
 {
     char *text = NULL, last[NAME] = "", layer[NAME];
@@ -62,11 +62,11 @@ static char *names_of(const bm_params *p, const double *factors, choice which)
             p->segments[i].offset >= p->n_learned || strcmp(layer, last) == 0)
             continue;
         fprintf(out, "%s%s",
-                last[0] == '\0'  ? ""
-                : which == PACED ? ", "
-                                 : " ",
+                last[0] == '\0'      ? ""
+                : which == WITH_RATE ? ", "
+                                     : " ",
                 layer);
-        if (which == PACED)
+        if (which == WITH_RATE)
             fprintf(out, " %g", factor);
         memcpy(last, layer, sizeof last);
     }
@@ -148,11 +148,11 @@ static bm_status read_setting(const bm_params *p, const char *key,
 
 /* One range for neighbours with the same factor. */
 static void list_ranges(const bm_params *p, const double *factors,
-                        bm_paces *out)
+                        bm_layer_rates *out)
 {
     for (size_t i = 0; i < p->n_segments; i++) {
         const bm_segment *s = &p->segments[i];
-        bm_pace *last = out->n > 0 ? &out->list[out->n - 1] : NULL;
+        bm_layer_rate *last = out->n > 0 ? &out->list[out->n - 1] : NULL;
 
         if (factors[i] == 1)
             continue;
@@ -160,16 +160,17 @@ static void list_ranges(const bm_params *p, const double *factors,
             last->offset + last->count == s->offset)
             last->count += s->count;
         else
-            out->list[out->n++] = (bm_pace){s->offset, s->count, factors[i]};
+            out->list[out->n++] =
+                (bm_layer_rate){s->offset, s->count, factors[i]};
         if (factors[i] == 0)
             out->frozen += bm_learned(p, s->offset, s->count);
     }
 }
 
-bm_status bm_paces_read(bm_paces *out, const bm_params *params,
-                        const char *freeze, const char *rates)
+bm_status bm_layer_rates_read(bm_layer_rates *out, const bm_params *params,
+                              const char *freeze, const char *rates)
 {
-    bm_paces p = {0};
+    bm_layer_rates p = {0};
     double *factors = calloc(params->n_segments + 1, sizeof *factors);
     bm_status status = BM_OK;
 
@@ -187,50 +188,50 @@ bm_status bm_paces_read(bm_paces *out, const bm_params *params,
                      "out",
                      freeze);
     p.frozen_text = names_of(params, factors, FROZEN);
-    p.rates_text = names_of(params, factors, PACED);
+    p.rates_text = names_of(params, factors, WITH_RATE);
     if (p.frozen_text == NULL || p.rates_text == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for the rates of layers");
     *out = p;
-    p = (bm_paces){0};
+    p = (bm_layer_rates){0};
 done:
     free(factors);
-    bm_paces_free(&p);
+    bm_layer_rates_free(&p);
     return status;
 }
 
-void bm_paces_free(bm_paces *p)
+void bm_layer_rates_free(bm_layer_rates *p)
 {
     free(p->list);
     free(p->frozen_text);
     free(p->rates_text);
-    *p = (bm_paces){0};
+    *p = (bm_layer_rates){0};
 }
 
-bm_status bm_paces_cut(bm_pace **out, bm_params *slice, const bm_params *whole,
-                       size_t offset)
+bm_status bm_layer_rates_cut(bm_layer_rate **out, bm_params *slice,
+                             const bm_params *whole, size_t offset)
 {
-    bm_pace *list = calloc(whole->n_paces + 1, sizeof *list);
+    bm_layer_rate *list = calloc(whole->n_layer_rates + 1, sizeof *list);
     size_t end = offset + slice->n, n = 0;
 
     if (list == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the rates of layers");
-    for (size_t i = 0; i < whole->n_paces; i++) {
-        bm_pace x = whole->paces[i];
+    for (size_t i = 0; i < whole->n_layer_rates; i++) {
+        bm_layer_rate x = whole->layer_rates[i];
         size_t from = x.offset > offset ? x.offset : offset;
         size_t to = x.offset + x.count < end ? x.offset + x.count : end;
 
         if (from < to)
-            list[n++] = (bm_pace){from - offset, to - from, x.factor};
+            list[n++] = (bm_layer_rate){from - offset, to - from, x.factor};
     }
-    slice->paces = *out = list;
-    slice->n_paces = n;
+    slice->layer_rates = *out = list;
+    slice->n_layer_rates = n;
     return BM_OK;
 }
 
 bool bm_frozen_any(const bm_params *params)
 {
-    for (size_t i = 0; i < params->n_paces; i++)
-        if (params->paces[i].factor == 0)
+    for (size_t i = 0; i < params->n_layer_rates; i++)
+        if (params->layer_rates[i].factor == 0)
             return true;
     return false;
 }
@@ -251,8 +252,8 @@ void bm_frozen_copy(const bm_params *params, const bm_state *slice,
 {
     size_t end = slice->offset + slice->count;
 
-    for (size_t i = 0; i < params->n_paces; i++) {
-        const bm_pace *p = &params->paces[i];
+    for (size_t i = 0; i < params->n_layer_rates; i++) {
+        const bm_layer_rate *p = &params->layer_rates[i];
         size_t a = p->offset > slice->offset ? p->offset : slice->offset;
         size_t b = p->offset + p->count < end ? p->offset + p->count : end;
 

@@ -1,4 +1,4 @@
-#include "cli/doctor/visit.h"
+#include "cli/doctor/timed_check.h"
 
 #include "cli/doctor/report.h"
 #include "core/clock.h"
@@ -11,28 +11,28 @@
 
 /* ---- a check of one host -------------------------------------------------- */
 
-typedef struct visit {
-    bm_exam exam;
+typedef struct timed_check {
+    bm_check_context context;
     const bm_check *check;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool done;
-} visit;
+} timed_check;
 
 static void *run(void *self)
 {
-    visit *v = self;
+    timed_check *t = self;
 
-    v->check->host(&v->exam);
-    pthread_mutex_lock(&v->mutex);
-    v->done = true;
-    pthread_cond_signal(&v->changed);
-    pthread_mutex_unlock(&v->mutex);
+    t->check->host(&t->context);
+    pthread_mutex_lock(&t->mutex);
+    t->done = true;
+    pthread_cond_signal(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
     return NULL;
 }
 
 /* False: it has not ended. */
-static bool wait_for(visit *v, double seconds)
+static bool wait_for(timed_check *t, double seconds)
 {
     struct timespec until;
     int error = 0;
@@ -45,44 +45,45 @@ static bool wait_for(visit *v, double seconds)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
-    pthread_mutex_lock(&v->mutex);
-    while (!v->done && error == 0)
-        error = pthread_cond_timedwait(&v->changed, &v->mutex, &until);
-    done = v->done;
-    pthread_mutex_unlock(&v->mutex);
+    pthread_mutex_lock(&t->mutex);
+    while (!t->done && error == 0)
+        error = pthread_cond_timedwait(&t->changed, &t->mutex, &until);
+    done = t->done;
+    pthread_mutex_unlock(&t->mutex);
     return done;
 }
 
-static visit *visit_new(const bm_check *check, const bm_patient *patient)
+static timed_check *timed_check_new(const bm_check *check,
+                                    const bm_check_target *target)
 {
-    visit *v = calloc(1, sizeof *v);
+    timed_check *t = calloc(1, sizeof *t);
     pthread_condattr_t clock;
 
-    if (v == NULL)
+    if (t == NULL)
         return NULL;
-    v->check = check;
-    v->exam = (bm_exam){
-        .patient = patient, .facts = json_object(), .findings = json_array()};
-    pthread_mutex_init(&v->mutex, NULL);
+    t->check = check;
+    t->context = (bm_check_context){
+        .target = target, .facts = json_object(), .findings = json_array()};
+    pthread_mutex_init(&t->mutex, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->changed, &clock);
+    pthread_cond_init(&t->changed, &clock);
     pthread_condattr_destroy(&clock);
-    return v;
+    return t;
 }
 
-static void visit_free(visit *v)
+static void timed_check_free(timed_check *t)
 {
-    json_decref(v->exam.facts);
-    json_decref(v->exam.findings);
-    pthread_cond_destroy(&v->changed);
-    pthread_mutex_destroy(&v->mutex);
-    free(v);
+    json_decref(t->context.facts);
+    json_decref(t->context.findings);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
 }
 
 static void add_missing(const bm_check *check, json_t *report, const char *why)
 {
-    bm_exam e = {.facts = json_object(), .findings = json_array()};
+    bm_check_context e = {.facts = json_object(), .findings = json_array()};
 
     bm_find(&e, BM_SKIPPED, "look at what the host waits for: dmesg, mount",
             "%s", why);
@@ -91,29 +92,29 @@ static void add_missing(const bm_check *check, json_t *report, const char *why)
     json_decref(e.findings);
 }
 
-bool bm_visit_host(const bm_check *check, const bm_patient *patient,
-                   json_t *report)
+bool bm_timed_check_run(const bm_check *check, const bm_check_target *target,
+                        json_t *report)
 {
-    visit *v = visit_new(check, patient);
+    timed_check *t = timed_check_new(check, target);
     pthread_t thread;
     char why[100];
 
-    if (v == NULL || pthread_create(&thread, NULL, run, v) != 0) {
+    if (t == NULL || pthread_create(&thread, NULL, run, t) != 0) {
         add_missing(check, report, "no thread could be started for the check");
-        if (v != NULL)
-            visit_free(v);
+        if (t != NULL)
+            timed_check_free(t);
         return false;
     }
-    if (!wait_for(v, check->seconds)) {
+    if (!wait_for(t, check->seconds)) {
         pthread_detach(thread);
         snprintf(why, sizeof why, "the check did not end within %.3g s",
                  check->seconds);
         add_missing(check, report, why);
-        return false; /* v is still in use */
+        return false; /* t is still in use */
     }
     pthread_join(thread, NULL);
-    bm_report_add(report, check->name, &v->exam);
-    visit_free(v);
+    bm_report_add(report, check->name, &t->context);
+    timed_check_free(t);
     return true;
 }
 

@@ -1,6 +1,6 @@
-/* visit.h - runs checks with a limit on their time. */
-#ifndef BM_CLI_DOCTOR_VISIT_H
-#define BM_CLI_DOCTOR_VISIT_H
+/* timed_check.h - runs checks with a limit on their time. */
+#ifndef BM_CLI_DOCTOR_TIMED_CHECK_H
+#define BM_CLI_DOCTOR_TIMED_CHECK_H
 
 #include "cli/doctor/check.h"
 
@@ -10,8 +10,8 @@
  * that says so: the process should end with _exit then. Returns false if one was
  * left behind, or no thread could be started.
  */
-bool bm_visit_host(const bm_check *check, const bm_patient *patient,
-                   json_t *report);
+bool bm_timed_check_run(const bm_check *check, const bm_check_target *target,
+                        json_t *report);
 
 /*
  * Begins and ends a time in which ranks wait for each other. If it does not end
