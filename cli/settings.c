@@ -50,6 +50,22 @@ bm_status bm_settings_filter(const bm_settings *s, double epochs,
     return BM_OK;
 }
 
+bm_status bm_settings_locate_net(const bm_settings *s, bm_status status)
+{
+    static const char setting[] = "model.net: ";
+    char *message = NULL;
+
+    if (status != BM_ERR_CONFIG ||
+        strncmp(bm_last_message(), setting, strlen(setting)) != 0)
+        return status;
+    message = strdup(bm_last_message());
+    if (message != NULL)
+        status = BM_FAIL(status, "%s: %s",
+                         bm_config_origin(s->config, "model", "net"), message);
+    free(message);
+    return status;
+}
+
 /* Sets a setting that was not given, or is 0, to a derived value, so that the
  * run's config.ini has it. */
 static bm_status set_derived(bm_config *config, const char *name, long value)

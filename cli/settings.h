@@ -65,6 +65,11 @@ BM_CHECKED bm_status bm_settings_read_with(const bm_arguments *a,
                                            bm_config **config,
                                            bm_settings *out);
 
+/* Passes on what making the network of the settings returned. A message about
+ * model.net, whose sizes the data decide, begins with where it was set, as those
+ * of bm_settings_read do. */
+bm_status bm_settings_locate_net(const bm_settings *s, bm_status status);
+
 /* Writes all settings to a file, durably. Fails as bm_file_write. */
 BM_CHECKED bm_status bm_settings_write(const bm_config *config,
                                        const char *path);

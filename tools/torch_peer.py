@@ -92,12 +92,18 @@ class Split(nn.Module):
 
 
 class Recurrent(nn.Module):
-    def __init__(self, kind, n_in, n, layers, **more):
+    """weight_dropout: the part of the recurrent weights that is zero in a step."""
+
+    def __init__(self, kind, n_in, n, layers, weight_dropout=0, **more):
         super().__init__()
-        self.rnn = kind(n_in, n, layers, **more)
+        self.rnn, self.weight_dropout = kind(n_in, n, layers, **more), weight_dropout
 
     def forward(self, x):
-        return self.rnn(x)[0]
+        if not self.weight_dropout:
+            return self.rnn(x)[0]
+        masked = {name: F.dropout(w, self.weight_dropout) if "weight_hh" in name else w
+                  for name, w in self.rnn.named_parameters()}
+        return torch.func.functional_call(self.rnn, masked, x)[0]
 
 
 class Splice(nn.Module):
@@ -112,6 +118,27 @@ class Splice(nn.Module):
         wide = F.pad(x, (0, 0, 0, 0, self.before, self.after))
         return torch.cat([wide[self.before + d:self.before + d + len(x)]
                           for d in self.distances], 2)
+
+
+class Stack(nn.Module):
+    """`n` frames [T, B, D] side by side, zeros beyond the end."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.n = n
+
+    def forward(self, x):
+        x = F.pad(x, (0, 0, 0, 0, 0, -len(x) % self.n))
+        return x.unflatten(0, (-1, self.n)).transpose(1, 2).flatten(2)
+
+
+class Subsample(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.n = n
+
+    def forward(self, x):
+        return x[::self.n]
 
 
 class Frames(nn.Module):
@@ -268,10 +295,15 @@ class Builder:
         return [ToColumns(1)]
 
     def recurrent(self, name, args, times):
-        size, _, project = args.partition(",project:")
+        size, *words = args.split(",")
+        given = dict(w.split(":") for w in words)
         both, kind = name[0] == "b", nn.GRU if name.endswith("gru") else nn.LSTM
-        n, size, more = self.n, int(size), {"proj_size": int(project)} if project else {}
-        self.n = (2 if both else 1) * int(project or size)
+        n, size, more = self.n, int(size), {}
+        if "project" in given:
+            more["proj_size"] = int(given["project"])
+        if "weight_dropout" in given:
+            more["weight_dropout"] = float(given["weight_dropout"])
+        self.n = (2 if both else 1) * more.get("proj_size", size)
         if self.split and both and not more:
             return Split(kind, n, size, times, self.a.device == "cuda")
         return Recurrent(kind, n, size, times, bidirectional=both, **more)
@@ -332,6 +364,11 @@ class Builder:
             return before + [Frames(nn.Conv1d(n, n, size, padding=size // 2, groups=n))]
         if name == "attention":
             return before + [Attention(self.n, int(args))]
+        if name == "stack":
+            self.n *= int(args)
+            return before + [Stack(int(args))]
+        if name == "subsample":
+            return before + [Subsample(int(args))]
         if name == "splice":
             self.n *= len(distances(args))
             return before + [Splice(distances(args))]

@@ -29,9 +29,10 @@ typedef bm_bench_work workload;
 
 /* Row i is the name of workload i. */
 static const char *const rows[] = {
-    "blstm 4x320",  "blstm B=32", "blstm 3x128", "lstm 4x512",  "lstmp 4x512",
-    "bgru 4x320",   "gru 4x512",  "dnn 6x1024",  "tdnn 5x1280", "crnn",
-    "instancenorm", "dilated",    "conformer",   "ctc alone",   NULL};
+    "blstm 4x320", "blstm B=32", "blstm 3x128",  "lstm 4x512",
+    "lstmp 4x512", "bgru 4x320", "gru 4x512",    "dnn 6x1024",
+    "tdnn 5x1280", "crnn",       "instancenorm", "dilated",
+    "conformer",   "stacked",    "ctc alone",    NULL};
 
 static const workload workloads[] = {
     {"blstm:320*4 linear", "ctc", 120, 30, 16, 200, 25},
@@ -78,6 +79,9 @@ static const workload workloads[] = {
      " residual( layernorm linear:576 swish linear:144 scale:0.5 ) layernorm "
      ")*4 linear",
      "ctc", 320, 100, 16, 200, 40},
+    {"stack:2 blstm:320,weight_dropout:0.3*2 subsample:2 "
+     "blstm:320,weight_dropout:0.3*2 linear",
+     "ctc", 120, 30, 16, 400, 25},
     {"", "ctc", 80, 80, 32, 800, 100},
 };
 

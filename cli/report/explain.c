@@ -236,7 +236,8 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
     bm_status status = BM_OK;
 
     BM_TRY(
-        bm_recogniser_new(net, be, &s->model, data, 1, (uint64_t)s->job.seed));
+        bm_settings_locate_net(s, bm_recogniser_new(net, be, &s->model, data, 1,
+                                                    (uint64_t)s->job.seed)));
     status = bm_origin_open(origin, &s->train, newest, net, data);
     if (status == BM_OK)
         status = bm_infeasible_check_longest(net->model, data, "data.train");

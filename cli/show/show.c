@@ -128,7 +128,8 @@ static bm_status open_augmenter(show *s)
     bm_model_shape shape = {s->d->features, s->d->classes, 1};
 
     BM_TRY(bm_backend_open(&s->be, "cpu", 0));
-    BM_TRY(bm_model_plan(&s->model, &s->set.model, &shape, s->be));
+    BM_TRY(bm_settings_locate_net(
+        &s->set, bm_model_plan(&s->model, &s->set.model, &shape, s->be)));
     BM_TRY(bm_sound_augmenter_open(&s->sound, s->d, NULL, &s->set.augment));
     return bm_augmenter_new(&s->augmenter, &s->set.augment, &s->layout,
                             s->per_frame);

@@ -80,8 +80,9 @@ static bm_status open_network(bm_training *t)
     char text[300];
 
     n += audit_of(t).fraction > 0; /* scores of audits */
-    BM_TRY(bm_recogniser_new(&t->net, t->device->be, &s->model, t->train, n,
-                             (uint64_t)s->job.seed));
+    BM_TRY(bm_settings_locate_net(s, bm_recogniser_new(&t->net, t->device->be,
+                                                       &s->model, t->train, n,
+                                                       (uint64_t)s->job.seed)));
     bm_model_smooth(t->net.model, s->train.label_smoothing);
     BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));

@@ -187,6 +187,20 @@ static bm_time_map time_of(const bm_augmenter *a, uint64_t key,
     return m;
 }
 
+/* a->fill <- the paper of an image; what is beyond it, and masks, become that. */
+static void fill_with_paper(bm_augmenter *a, size_t frames)
+{
+    size_t D = a->layout.features;
+    float paper = 0;
+
+    if (a->layout.kind != BM_FRAMES_IMAGE ||
+        !(bm_augment_distorts(&a->set) || bm_augment_has_masks(&a->set)))
+        return;
+    paper = bm_paper(&a->layout, a->x, frames);
+    for (size_t d = 0; d < D; d++)
+        a->fill[d] = paper;
+}
+
 /* a->x to y. */
 static bm_status place(bm_augmenter *a, uint64_t key, const bm_time_map *time,
                        float *y)
@@ -199,6 +213,7 @@ static bm_status place(bm_augmenter *a, uint64_t key, const bm_time_map *time,
         return BM_OK;
     }
     m = bm_image_map_draw(&a->set, l, time, key);
+    m.paper = a->fill[0];
     BM_TRY(
         reserve_floats(&a->work, &a->work_capacity, bm_image_map_work(&m, l)));
     bm_image_map_apply(&m, &a->set, l, key, a->x, y, a->work);
@@ -250,6 +265,7 @@ bm_status bm_augment(bm_augmenter *a, uint64_t key, const bm_augmented *in,
             memmove(targets, a->labels, frames * sizeof *targets);
         return BM_OK;
     }
+    fill_with_paper(a, in->frames);
     BM_TRY(place(a, key, &time, y));
     if (a->per_frame)
         bm_time_map_targets(&time, bm_layout_strips(&a->layout, 1), a->labels,

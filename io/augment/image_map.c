@@ -111,7 +111,8 @@ typedef struct source {
     const float *x;
     double strips, bands; /* sizes */
     size_t width;         /* floats from strip to strip */
-    bool repeats;         /* the edge, else background is beyond it */
+    bool repeats;         /* the edge, else paper is beyond it */
+    float paper;
 } source;
 
 /* The largest integer up to x; floor() is a call on machines without SSE 4.1. */
@@ -127,7 +128,7 @@ static float pixel(const source *s, double i, double j)
     bool inside = i >= 0 && i < s->strips && j >= 0 && j < s->bands;
 
     if (!inside && !s->repeats)
-        return 0;
+        return s->paper;
     i = i < 0 ? 0 : i >= s->strips ? s->strips - 1 : i;
     j = j < 0 ? 0 : j >= s->bands ? s->bands - 1 : j;
     return s->x[(size_t)i * s->width + (size_t)j];
@@ -179,7 +180,8 @@ void bm_image_map_apply(const bm_image_map *m, const bm_augment_settings *s,
     size_t width = bm_layout_width(l), columns = image ? 1 : l->columns;
     size_t stride = bm_layout_stride(l);
     double middle = ((double)l->bands - 1) / 2;
-    source from = {x, (double)m->time.n_in, (double)l->bands, width, !image};
+    source from = {
+        x, (double)m->time.n_in, (double)l->bands, width, !image, m->paper};
     field f = {0};
 
     if (elastic) {

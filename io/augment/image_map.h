@@ -1,7 +1,7 @@
 /*
  * image_map.h - affine and elastic distortion of line images. Every pixel of the
  * output takes its value from a place in the input, between pixels bilinearly;
- * beyond the image is background. Displacements of the elastic distortion are
+ * beyond the image is paper. Displacements of the elastic distortion are
  * random on a grid, cubic B-splines in between (Simard et al. 2003 smooth
  * random fields instead).
  *
@@ -22,6 +22,7 @@ typedef struct bm_image_map {
     double shift;   /* bands; > 0: down */
     double spacing; /* of the grid, in strips and in bands; 0: no grid */
     size_t rows, columns; /* of the grid */
+    float paper;          /* of an image: what is beyond it */
 } bm_image_map;
 
 /* Draws a distortion, without a grid's displacements. `key`: of the

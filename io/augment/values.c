@@ -47,6 +47,27 @@ void bm_moments_find(bm_moments *m, const bm_layout *l, const float *x,
         m->unit[d] = (float)sqrt(m->sums[d] / (double)frames);
 }
 
+float bm_paper(const bm_layout *l, const float *x, size_t frames)
+{
+    size_t strips = bm_layout_strips(l, frames), bands = l->bands;
+    size_t count[256] = {0}, all = 0, below = 0;
+    int level = 0;
+
+    for (size_t i = 0; i < strips; i++) {
+        bool end = i == 0 || i + 1 == strips;
+
+        for (size_t j = 0; j < bands; j += end || bands < 3 ? 1 : bands - 1) {
+            float ink = fminf(fmaxf(x[i * bands + j], 0), 1);
+
+            count[(int)(ink * 255 + 0.5f)]++;
+            all++;
+        }
+    }
+    while (2 * (below += count[level]) < all)
+        level++;
+    return (float)level / 255;
+}
+
 /* ---- contrast, offset, noise ------------------------------------------------ */
 
 /* Slopes and pitch do not change with the volume, and of cepstra only the first

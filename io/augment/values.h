@@ -1,6 +1,6 @@
 /*
  * values.h - changes of values in place: contrast, offset and noise, and the
- * width of strokes.
+ * width of strokes; the paper of an image.
  */
 #ifndef BM_IO_AUGMENT_VALUES_H
 #define BM_IO_AUGMENT_VALUES_H
@@ -20,6 +20,10 @@ typedef struct bm_moments {
 /* Of x [frames, D], frames > 0. */
 void bm_moments_find(bm_moments *m, const bm_layout *l, const float *x,
                      size_t frames);
+
+/* The paper of an image x [frames, D], frames > 0: the median of the pixels of its
+ * edge, the lighter one of two, in steps of 1/255. */
+float bm_paper(const bm_layout *l, const float *x, size_t frames);
 
 /* x <- mean + contrast (x - mean) + offset + noise, as the settings say; pixels
  * stay in [0, 1]. add [D]: scratch. */

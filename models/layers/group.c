@@ -123,11 +123,15 @@ static bm_status plan_closing(bm_layer *l)
                 l,
                 "branches of %zu x %zu and %zu x %zu numbers a frame (rows x "
                 "channels); %s",
-                b->n_in / C, C, rows, channels_of(l, columns),
-                join ? "rows must be equal, set strides and paddings so"
-                     : "they must be equal: give the input the same shape "
-                       "after a |, as in residual( .. | "
-                       "conv:64,1x1,stride:2x2 )");
+                b->n_in / bm_layer_channels_in(b), bm_layer_channels_in(b),
+                l->n_in / bm_layer_channels_in(l), bm_layer_channels_in(l),
+                join      ? "rows must be equal, set strides and paddings so"
+                : columns ? "they must be equal: give the input the same shape "
+                            "after a |, as in residual( .. | "
+                            "conv:64,1x1,stride:2x2 )"
+                          : "they must be equal: give the input the same size "
+                            "after a |, as in residual( stack:2 linear:80 | "
+                            "subsample:2 linear:80 )");
         channels += join ? C : 0;
     }
     if (!join)

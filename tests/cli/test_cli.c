@@ -576,6 +576,22 @@ static void test_an_invalid_net_leaves_no_run(void **_)
     assert_false(is_there("r3"));
 }
 
+/* Also sizes that depend on the data are named with their place. */
+static void test_a_net_that_does_not_fit_the_data_is_located(void **_)
+{
+    static const char *const verbs[] = {"explain", "train"};
+
+    (void)_;
+    FOR_EACH (i, verbs) {
+        outcome o = BMUF(verbs[i], "tiny.ini", "--set", "model.net=linear:10");
+
+        assert_code(o, 78);
+        assert_says(o.err, "command line: model.net: word 1 'linear:10': the "
+                           "last layer has 10 outputs");
+    }
+    assert_false(is_there("run"));
+}
+
 static void test_a_dry_run_ends_as_the_run_would(void **_)
 {
     outcome o = BMUF("train", "tiny.ini", "--dry-run", "--out", "foreign");
@@ -714,6 +730,7 @@ int main(void)
             test_data_that_do_not_fit_the_training_data_are_rejected),
         cmocka_unit_test(test_a_supervisor_that_cannot_start_is_reported),
         cmocka_unit_test(test_an_invalid_net_leaves_no_run),
+        cmocka_unit_test(test_a_net_that_does_not_fit_the_data_is_located),
         cmocka_unit_test(test_a_dry_run_ends_as_the_run_would),
         cmocka_unit_test(test_ranks_report_an_error_once),
         cmocka_unit_test(test_ranks_warn_once),

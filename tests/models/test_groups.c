@@ -259,7 +259,11 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"residual( relu )*500 linear",
          "word 3 ')*500': more than 1024 layers"},
         {"residual( linear:5 ) linear",
-         "word 3 ')': branches of 1 x 5 and 1 x 3 numbers a frame"},
+         "word 3 ')': branches of 5 x 1 and 3 x 1 numbers a frame"},
+        {"residual( stack:2 ) linear",
+         "branches of 6 x 1 and 3 x 1 numbers a frame (rows x channels); they "
+         "must be equal: give the input the same size after a |, as in "
+         "residual( stack:2 linear:80 | subsample:2 linear:80 )"},
         {"residual( conv:2,3x3 ) linear",
          "word 3 ')': branches of 3 x 2 and 3 x 1 numbers a frame (rows x "
          "channels); they must be equal: give the input the same shape"},

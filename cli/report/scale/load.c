@@ -164,7 +164,8 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
     BM_TRY_DONE(bm_first_plan(s, data, &plan));
     BM_TRY_DONE(bm_regime_of(s, data, plan, &what));
     BM_TRY_DONE(
-        bm_recogniser_new(&net, be, &s->model, data, 1, (uint64_t)s->job.seed));
+        bm_settings_locate_net(s, bm_recogniser_new(&net, be, &s->model, data,
+                                                    1, (uint64_t)s->job.seed)));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
                      .quantise_rate = QUANTISE_RATE,
                      .step_s = step_s,

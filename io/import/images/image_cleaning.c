@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GREYS = 256, MOST_SLANT = 45 /* degrees */ };
+enum { MOST_SLANT = 45 /* degrees */ };
 
 static const double degree = 3.14159265358979323846 / 180;
 
 static void count_greys(const bm_line_image *image, size_t *count)
 {
-    memset(count, 0, GREYS * sizeof *count);
+    memset(count, 0, BM_GREYS * sizeof *count);
     for (size_t i = 0; i < image->width * image->height; i++)
         count[image->grey[i]]++;
 }
@@ -20,11 +20,11 @@ static void count_greys(const bm_line_image *image, size_t *count)
 void bm_image_stretch(bm_line_image *image)
 {
     size_t n = image->width * image->height, few = n / 100;
-    size_t count[GREYS], below = 0, above = 0;
-    int low = 0, high = GREYS - 1;
+    size_t count[BM_GREYS], below = 0, above = 0;
+    int low = 0, high = BM_GREYS - 1;
 
     count_greys(image, count);
-    while (low < GREYS - 1 && (below += count[low]) <= few)
+    while (low < BM_GREYS - 1 && (below += count[low]) <= few)
         low++;
     while (high > 0 && (above += count[high]) <= few)
         high--;
@@ -43,14 +43,14 @@ void bm_image_stretch(bm_line_image *image)
 
 void bm_image_otsu(bm_line_image *image)
 {
-    size_t n = image->width * image->height, count[GREYS], dark = 0;
+    size_t n = image->width * image->height, count[BM_GREYS], dark = 0;
     double sum = 0, dark_sum = 0, best = 0;
     int threshold = -1;
 
     count_greys(image, count);
-    for (int g = 0; g < GREYS; g++)
+    for (int g = 0; g < BM_GREYS; g++)
         sum += (double)count[g] * g;
-    for (int g = 0; g < GREYS - 1; g++) {
+    for (int g = 0; g < BM_GREYS - 1; g++) {
         double difference = 0, between = 0;
 
         dark += count[g];
@@ -194,10 +194,15 @@ static double find_slant(const bm_line_image *image, double *columns)
     return best;
 }
 
-/* Moves rows by parts of pixels; what comes in is white. */
+/* Moves rows by parts of pixels; what comes in is paper. */
 static void shear(const bm_line_image *from, double tangent, double left,
                   const bm_line_image *to)
 {
+    size_t count[BM_GREYS];
+    int paper = 0;
+
+    count_greys(from, count);
+    paper = bm_median_grey(count);
     for (size_t y = 0; y < from->height; y++) {
         double shift = left + shift_of(y, from->height, tangent);
 
@@ -211,7 +216,7 @@ static void shear(const bm_line_image *from, double tangent, double left,
 
                 sum += weight *
                        (inside ? from->grey[y * from->width + (size_t)column]
-                               : 255);
+                               : paper);
             }
             to->grey[y * to->width + x] = (uint8_t)(sum + 0.5);
         }

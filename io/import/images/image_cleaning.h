@@ -21,9 +21,9 @@ void bm_image_otsu(bm_line_image *image);
 BM_CHECKED bm_status bm_image_sauvola(bm_line_image *image);
 
 /* Shears the image to where its columns differ most in ink, by at most 45
- * degrees in steps of one, which makes strokes upright; it becomes wider. *moved:
- * by how many pixels its middle row is farther to the right. Fails with
- * BM_ERR_MEMORY. */
+ * degrees in steps of one, which makes strokes upright; it becomes wider,
+ * with paper in the corners. *moved: by how many pixels its middle row is farther
+ * to the right. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_image_upright(bm_line_image *image, double *moved);
 
 #endif

@@ -13,7 +13,7 @@ const bm_option bm_image_options[] = {
      "height that images are scaled to"},
     {ROW(columns, BM_INT), "1", 1, 4096, "pixels", "width of a frame"},
     {ROW(pad, BM_INT), "0", 0, 4096, "pixels",
-     "columns of background added at both ends"},
+     "columns of paper added at both ends"},
     {ROW(invert, BM_CHOICE), "auto", 0, 0, "auto yes no",
      "invert light ink on a dark background; auto: if most of an image is "
      "dark"},
@@ -58,25 +58,38 @@ bm_image_plan bm_image_plan_of(const bm_image_settings *s)
     return p;
 }
 
-/* Grey columns [width, height] to frames. */
+static float ink_of(int grey, bool light_ink)
+{
+    return (float)((light_ink ? grey : 255 - grey) * bm_image_scale);
+}
+
+static float ink_of_paper(const uint8_t *grey, size_t n, bool light_ink)
+{
+    size_t count[BM_GREYS] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        count[grey[i]]++;
+    return ink_of(bm_median_grey(count), light_ink);
+}
+
+/* Grey columns [width, height] to frames; around them is paper. */
 static bm_status cut(const bm_image_plan *p, const uint8_t *grey, size_t width,
                      bool light_ink, bm_frames *x)
 {
     size_t all = width + 2 * p->pad;
-    float *y = NULL;
+    float paper = ink_of_paper(grey, width * p->height, light_ink), *y = NULL;
 
     BM_TRY(bm_frames_shape(x, (all + p->columns - 1) / p->columns,
                            p->columns * p->height));
-    memset(x->x, 0, x->n * x->dim * sizeof *x->x);
+    for (size_t i = 0; i < x->n * x->dim; i++)
+        x->x[i] = paper;
     y = x->x + p->pad * p->height;
     for (size_t i = 0; i < width; i++) {
         size_t from = p->right_to_left ? width - 1 - i : i;
         const uint8_t *column = grey + from * p->height;
 
-        for (size_t k = 0; k < p->height; k++) {
-            uint8_t ink = light_ink ? column[k] : (uint8_t)(255 - column[k]);
-            *y++ = (float)(ink * bm_image_scale);
-        }
+        for (size_t k = 0; k < p->height; k++)
+            *y++ = ink_of(column[k], light_ink);
     }
     return BM_OK;
 }

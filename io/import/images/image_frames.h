@@ -1,6 +1,6 @@
 /*
  * image_frames.h - frames of a line image, with the settings that `[features]`
- * has for images. The background is 0 and ink is 1. A frame is some columns of
+ * has for images. White is 0 and ink is 1. A frame is some columns of
  * pixels, each from top to bottom; from left to right, or for writing of the other
  * direction from right to left.
  */

@@ -164,23 +164,17 @@ static bm_status find_window(const bm_line_image *page, const bm_point *p,
     return BM_OK;
 }
 
-/* The median grey of the line, which is that of the paper: ink covers less than
- * half of it. -1: the polygon covers no pixel. */
+/* The grey of the paper; -1: the polygon covers no pixel. */
 static int find_paper(const window *w)
 {
-    size_t count[256] = {0}, covered = 0, below = 0;
-    int grey = 0;
+    size_t count[BM_GREYS] = {0}, covered = 0;
 
     for (size_t i = 0; i < w->width * w->height; i++)
         if (w->inside[i]) {
             count[w->grey[i]]++;
             covered++;
         }
-    if (covered == 0)
-        return -1;
-    while (2 * (below += count[grey]) < covered)
-        grey++;
-    return grey;
+    return covered > 0 ? bm_median_grey(count) : -1;
 }
 
 /* ---- what is on the page -------------------------------------------------- */

@@ -9,6 +9,19 @@ void bm_line_image_free(bm_line_image *image)
     *image = (bm_line_image){0};
 }
 
+int bm_median_grey(const size_t count[BM_GREYS])
+{
+    size_t all = 0, below = 0;
+    int grey = 0;
+
+    for (int g = 0; g < BM_GREYS; g++)
+        all += count[g];
+    BM_ASSERT(all > 0);
+    while (2 * (below += count[grey]) < all)
+        grey++;
+    return grey;
+}
+
 bool bm_line_image_is_blank(const bm_line_image *image)
 {
     size_t n = image->width * image->height, equal = 0;

@@ -24,6 +24,11 @@ typedef struct bm_line_image {
 /* No-op on {0}. */
 void bm_line_image_free(bm_line_image *image);
 
+/* The median of greys, of which count[g] pixels have grey g, of one at least: it is
+ * that of the paper, as ink covers less than half of a line. */
+enum { BM_GREYS = 256 };
+int bm_median_grey(const size_t count[BM_GREYS]);
+
 /* True if all pixels are equal. */
 bool bm_line_image_is_blank(const bm_line_image *image);
 

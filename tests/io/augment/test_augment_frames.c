@@ -82,6 +82,32 @@ static void test_pixels_are_interpolated(void **_)
     free(x);
 }
 
+/* What comes in from beyond an image is paper, and so are cut-outs: an image of
+ * nothing but paper stays as it is. */
+static void test_paper_stays_paper(void **_)
+{
+    enum { T = 11, D = 18 }; /* two columns of nine pixels */
+    static const int levels[] = {0, 20, 77, 255};
+    bm_augment_settings s = SETTINGS(
+        "slant=1", "height=0.5", "shift=0.5", "elastic=0.2", "cutouts=3",
+        "cutout_size=0.5", "time_masks=1", "frequency_masks=1");
+
+    (void)_;
+    FOR_EACH (k, levels) {
+        float x[T * D], paper = (float)levels[k] / 255, *y = NULL;
+        size_t frames = 0;
+
+        FOR_EACH (i, x)
+            x[i] = paper;
+        y = augmented(&s, image, x, T, D, bm_augment_key(3, 1, 0), &frames);
+        assert_int_equal(frames, T);
+        FOR_EACH (i, x)
+            assert_true(
+                near((double)y[i], (double)paper, paper > 0 ? 1e-6 : 0));
+        free(y);
+    }
+}
+
 /* Two columns of pixels in a frame are neighbours; bands of stacked frames are
  * distorted apart from each other, and repeat their edge. */
 static void test_frames_are_distorted_by_their_layout(void **_)
@@ -406,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_shifts_and_slants_by_whole_pixels_are_exact),
         cmocka_unit_test(test_heights_are_scaled_around_the_middle),
         cmocka_unit_test(test_pixels_are_interpolated),
+        cmocka_unit_test(test_paper_stays_paper),
         cmocka_unit_test(test_frames_are_distorted_by_their_layout),
         cmocka_unit_test(test_pitch_is_only_changed_along_time),
         cmocka_unit_test(

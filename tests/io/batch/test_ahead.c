@@ -156,18 +156,19 @@ static int clean_up(void **state)
     return 0;
 }
 
-static bm_reader *open_reader(fixture *f)
+static bm_reader *open_reader_of(fixture *f, double frames_per_worker,
+                                 bool once)
 {
     bm_reader_settings s = {
         .plan = {.frames = 80,
                  .order = BM_ORDER_RANDOM,
                  .buckets = 3,
-                 .frames_per_worker = 130},
+                 .frames_per_worker = frames_per_worker},
         .workers = 1,
         .last = 1,
         .seed = 7,
         .augment = &f->set,
-        .once = true,
+        .once = once,
     };
     bm_reader *r = NULL;
 
@@ -175,13 +176,18 @@ static bm_reader *open_reader(fixture *f)
     return r;
 }
 
+static bm_reader *open_reader(fixture *f)
+{
+    return open_reader_of(f, 130, true);
+}
+
 /* Takes a block and all its mini-batches; returns its sequences with frames. */
-static size_t train_block(bm_reader *r, int64_t block)
+static size_t train_position(bm_reader *r, bm_position at)
 {
     int64_t steps = 0;
     size_t n = 0;
 
-    assert_ok(bm_reader_block(r, (bm_position){0, block}, &steps));
+    assert_ok(bm_reader_block(r, at, &steps));
     for (int64_t m = 0; m < bm_reader_steps(r, 0); m++) {
         const bm_batch *b = NULL;
 
@@ -190,6 +196,11 @@ static size_t train_block(bm_reader *r, int64_t block)
             n += b->extent.frames[k] > 0;
     }
     return n;
+}
+
+static size_t train_block(bm_reader *r, int64_t block)
+{
+    return train_position(r, (bm_position){0, block});
 }
 
 /* ---- tests --------------------------------------------------------------- */
@@ -235,6 +246,25 @@ static void test_two_blocks_ahead_are_augmented_during_training(void **state)
     assert_int_equal(by_training, 0);
 }
 
+/* Where an epoch is one block, too. */
+static void test_the_next_epochs_are_read_during_training(void **state)
+{
+    bm_reader *r = open_reader_of(*state, 1e6, false);
+    size_t all = 0;
+
+    assert_int_equal(bm_reader_blocks(r), 1);
+    all = train_position(r, (bm_position){0, 0});
+    train_until(3 * all);
+    set_gate(true); /* from here nothing more is augmented */
+    (void)bm_reader_stall(r);
+    for (int64_t epoch = 1; epoch < 3; epoch++)
+        assert_int_equal(train_position(r, (bm_position){epoch, 0}), all);
+    assert_true(bm_reader_stall(r) == 0);
+    set_gate(false);
+    bm_reader_close(r);
+    assert_int_equal(by_training, 0);
+}
+
 /* In sequences: nothing of it is augmented when the wait begins. */
 static void test_waiting_for_the_first_block_is_stall(void **state)
 {
@@ -259,6 +289,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_two_blocks_ahead_are_augmented_during_training, prepare,
             clean_up),
+        cmocka_unit_test_setup_teardown(
+            test_the_next_epochs_are_read_during_training, prepare, clean_up),
         cmocka_unit_test_setup_teardown(
             test_waiting_for_the_first_block_is_stall, prepare, clean_up),
     };

@@ -607,6 +607,68 @@ static void test_slanted_strokes_become_upright(void **_)
     }
 }
 
+/* What a shear adds is no lighter and no darker than the page was. */
+static void test_corners_of_sheared_lines_are_paper(void **_)
+{
+    enum { PAPER = 200 };
+    bm_line_image image = {zeros(40 * 200, 1), 200, 40};
+    double moved = 0;
+
+    (void)_;
+    draw_bars(image.grey, 200, tan(0.4));
+    for (size_t i = 0; i < 40 * 200; i++)
+        image.grey[i] = (uint8_t)(image.grey[i] * PAPER / 255);
+    assert_ok(bm_image_upright(&image, &moved));
+    assert_true(image.width > 200);
+    for (size_t y = 0; y < 40; y++) {
+        assert_int_equal(image.grey[y * image.width], PAPER);
+        assert_int_equal(image.grey[(y + 1) * image.width - 1], PAPER);
+    }
+    free(image.grey);
+}
+
+/* ---- frames --------------------------------------------------------------- */
+
+/* Paper with a stroke at the third of seven columns. */
+static void check_pad(int paper, int ink, bool right_to_left)
+{
+    enum { HIGH = 5, WIDE = 7, PAD = 2, ALL = 12 };
+    uint8_t grey[HIGH * WIDE];
+    bm_line_image line = {grey, WIDE, HIGH};
+    bm_image_plan plan = {.height = HIGH,
+                          .columns = 4, /* one column more than the 11 */
+                          .pad = PAD,
+                          .right_to_left = right_to_left,
+                          .invert = BM_INVERT_AUTO};
+    size_t stroke = PAD + (right_to_left ? WIDE - 1 - 2 : 2);
+    bm_problem problem = {0};
+    bm_frames x = {0};
+
+    for (size_t i = 0; i < sizeof grey; i++)
+        grey[i] = (uint8_t)(i % WIDE == 2 ? ink : paper);
+    assert_ok(bm_image_frames(&plan, &line, &x, NULL, &problem));
+    assert_int_equal(x.n * x.dim, ALL * HIGH);
+    for (size_t i = 0; i < ALL * HIGH; i++) {
+        int level = i / HIGH == stroke ? ink : paper;
+
+        if (paper > ink)
+            level = 255 - level;
+        assert_true(near((double)x.x[i], level / 255.0, 1e-6));
+    }
+    bm_frames_free(&x);
+}
+
+static void test_columns_that_are_added_are_paper(void **_)
+{
+    (void)_;
+    for (int turned = 0; turned < 2; turned++) {
+        check_pad(255, 0, turned);
+        check_pad(235, 20, turned);
+        check_pad(30, 240, turned);
+        check_pad(0, 255, turned);
+    }
+}
+
 /* ---- packing -------------------------------------------------------------- */
 
 /* The bytes of the shard of one line. */
@@ -660,6 +722,8 @@ int main(void)
         cmocka_unit_test(test_otsu_separates_two_groups),
         cmocka_unit_test(test_sauvola_follows_its_formula),
         cmocka_unit_test(test_slanted_strokes_become_upright),
+        cmocka_unit_test(test_corners_of_sheared_lines_are_paper),
+        cmocka_unit_test(test_columns_that_are_added_are_paper),
         cmocka_unit_test(test_all_formats_are_packed_to_the_same_bytes),
     };
 
