@@ -104,17 +104,19 @@ static const char *why_unusable(const bm_manifest *m, const char *path)
     return why_missing(place.file);
 }
 
-/* One cause, and so one line. */
+/* One cause, and so one line. What lists the first file may be one of several. */
 static bm_status refuse_all(const bm_manifest *m)
 {
     const char *path = m->text + m->entries[0].path;
+    const char *file = m->text + m->entries[0].file;
+    bool one = strcmp(file, m->path) == 0;
 
     return BM_FAIL(BM_ERR_MISSING,
-                   "none of the %zu files of %s can be opened; line %zu: %s: "
+                   "none of the %zu files of %s can be opened; %s%s%zu: %s: "
                    "%s%s%s",
-                   m->n, m->path, m->entries[0].line, path,
-                   why_unusable(m, path), m->folders[0] != '\0' ? "; " : "",
-                   m->folders);
+                   m->n, m->path, one ? "line" : file, one ? " " : ":",
+                   m->entries[0].line, path, why_unusable(m, path),
+                   m->folders[0] != '\0' ? "; " : "", m->folders);
 }
 
 bm_status bm_manifest_find_missing(bm_manifest *m, double most_missing)
