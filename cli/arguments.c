@@ -131,6 +131,11 @@ static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
         return unknown(a, word);
     if (name[n] != '\0')
         value = name + n + (name[n] == '=');
+    if (f->value == NULL && value != NULL && !is_long)
+        return BM_FAIL(BM_ERR_ARG,
+                       "%s: %s: short options cannot be joined; write them one "
+                       "by one, as -%c -%c",
+                       a->verb->name, word, name[0], name[1]);
     if (f->value == NULL && value != NULL)
         return BM_FAIL(BM_ERR_ARG, "%s: --%s takes no value", a->verb->name,
                        f->name);
@@ -166,6 +171,11 @@ bm_status bm_arguments_read(bm_arguments *a, const bm_verb *verb, int argc,
                            "%s: unexpected argument '%s'; usage: bmuf %s%s%s",
                            verb->name, word, verb->name,
                            verb->nouns[0] != '\0' ? " " : "", verb->nouns);
+        } else if (word[0] == '\0') {
+            return BM_FAIL(BM_ERR_ARG,
+                           "%s: argument %d is empty; is a variable of the "
+                           "shell not set? usage: bmuf %s %s",
+                           verb->name, a->n_nouns + 1, verb->name, verb->nouns);
         } else {
             a->nouns[a->n_nouns++] = word;
         }

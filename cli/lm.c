@@ -4,6 +4,7 @@
 #include "cli/json_output.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/printable.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,17 +51,23 @@ static bm_status measure_text(const bm_lm *lm, const char *path, measure *m)
     size_t size = 0;
 
     BM_TRY(bm_file_read(path, LARGEST_TEXT, &text, &size));
-    for (char *line = text; line != NULL && *line != '\0'; line = next) {
+    for (char *line = text + bm_utf8_mark(text); line != NULL && *line != '\0';
+         line = next) {
         next = strchr(line, '\n');
         if (next != NULL)
             *next++ = '\0';
         measure_line(lm, line, m);
     }
     free(text);
-    return BM_OK;
+    return m->sentences > 0
+               ? BM_OK
+               : BM_FAIL(BM_ERR_FORMAT,
+                         "%s is empty; give a text with a sentence on each "
+                         "line",
+                         path);
 }
 
-/* Of words and ends of sentences; NaN of none. */
+/* Of words and ends of sentences. */
 static double perplexity(double log10_p, unsigned long long n)
 {
     return n > 0 ? pow(10, -log10_p / (double)n) : NAN;

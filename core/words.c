@@ -22,6 +22,11 @@ void bm_word_plain(const char *word, size_t n, char *out, size_t room)
     out[k] = '\0';
 }
 
+static int small(char c)
+{
+    return tolower((unsigned char)c);
+}
+
 size_t bm_word_distance(const char *word, const char *ours)
 {
     enum { LONGEST = 64 };
@@ -37,7 +42,8 @@ size_t bm_word_distance(const char *word, const char *ours)
 
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            size_t least = last[j - 1] + (word[i - 1] != ours[j - 1]);
+            size_t least =
+                last[j - 1] + (small(word[i - 1]) != small(ours[j - 1]));
 
             least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
             least = last[j] + 1 < least ? last[j] + 1 : least;

@@ -19,7 +19,7 @@ bool bm_is_word_of(const char *word, const char *list);
 void bm_word_plain(const char *word, size_t n, char *out, size_t room);
 
 /* Insertions, deletions, changes and swaps of neighbours that make one word of
- * the other; SIZE_MAX if `ours` has 64 characters or more. */
+ * the other, whatever the case of letters; SIZE_MAX if `ours` has 64 characters or more. */
 size_t bm_word_distance(const char *word, const char *ours);
 
 /* out [room] <- the nearest word of the list; words of the list have less than

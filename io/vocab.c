@@ -274,7 +274,7 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
 {
     char inside[PATH_MAX];
     const char *file = path, *kind = NULL;
-    char *text = NULL, *table = NULL;
+    char *text = NULL, *symbols = NULL, *table = NULL;
     size_t size = 0;
     bm_status status = BM_OK;
 
@@ -289,9 +289,11 @@ bm_status bm_vocab_read(bm_vocab **out, const char *path, bool words)
     if (strlen(text) != size)
         BM_FAIL_DONE(BM_ERR_FORMAT, "%s: byte %zu is zero; not a text file",
                      file, strlen(text));
-    if (bm_symbol_table_is(text))
-        BM_TRY_DONE(bm_symbol_table_convert(&table, text, blank, words, file));
-    BM_TRY_DONE(parse(out, table != NULL ? table : text, words, file));
+    symbols = text + bm_utf8_mark(text);
+    if (bm_symbol_table_is(symbols))
+        BM_TRY_DONE(
+            bm_symbol_table_convert(&table, symbols, blank, words, file));
+    BM_TRY_DONE(parse(out, table != NULL ? table : symbols, words, file));
 done:
     free(table);
     free(text);
@@ -313,7 +315,7 @@ bool bm_vocab_is_table(const char *path)
     n = fread(head, 1, sizeof head - 1, file);
     fclose(file);
     head[n] = '\0';
-    return bm_symbol_table_is(head);
+    return bm_symbol_table_is(head + bm_utf8_mark(head));
 }
 
 static const char *spelled(const bm_vocab *v, size_t class)

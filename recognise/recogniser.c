@@ -3,6 +3,7 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/file/search_folder.h"
+#include "core/shell_word.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
@@ -33,20 +34,29 @@ static void set_features(bm_recogniser *r, size_t features)
     snprintf(r->width, sizeof r->width, "%zu", features);
 }
 
-/* The loss needs labels of frames, or of whole sequences. */
-static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data)
+/* The loss needs labels of frames, or of whole sequences. trained: it is not to
+ * be changed any more. */
+static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data,
+                              bool trained)
 {
     bool per_frame = bm_shard_per_frame(data->shards[0]);
+    const char *is = per_frame ? "frames" : "whole sequences";
+    const char *needed = per_frame ? "whole sequences" : "frames";
+    const char *loss = bm_model_loss(r->model)->name;
+    const char *other = per_frame ? "cross_entropy" : "ctc";
 
     if (per_frame == bm_model_loss(r->model)->per_frame)
         return BM_OK;
+    if (trained)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s has labels for %s, but %s was trained with "
+                       "model.loss = %s, which needs them for %s; give a set "
+                       "with such labels, or a model trained with %s",
+                       data->directory, is, r->called, loss, needed, other);
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s has labels for %s, but model.loss = %s needs them for "
                    "%s; use %s",
-                   data->directory, per_frame ? "frames" : "whole sequences",
-                   bm_model_loss(r->model)->name,
-                   per_frame ? "whole sequences" : "frames",
-                   per_frame ? "cross_entropy" : "ctc");
+                   data->directory, is, loss, needed, other);
 }
 
 bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
@@ -71,7 +81,7 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     if (status == BM_OK)
         status = bm_model_draw(r->model, seed);
     if (status == BM_OK)
-        status = check_labels(r, data);
+        status = check_labels(r, data, false);
     if (status != BM_OK)
         bm_recogniser_close(r);
     return status;
@@ -313,12 +323,12 @@ done:
 bm_status bm_recogniser_reads(const bm_recogniser *r, bm_dataset *data,
                               bool force)
 {
-    char remedy[400];
+    char remedy[600];
 
     snprintf(remedy, sizeof remedy,
              "Pack it with the settings of the training set and with --vocab "
-             "%s",
-             r->train_set);
+             "%.500s",
+             bm_shell_word(r->train_set).text);
     return check_features(
         &(wanted_features){r->called, r->features_text, r->features, remedy},
         data, force);
@@ -353,8 +363,8 @@ static bm_status check_vocab(const bm_recogniser *r, const bm_dataset *data)
     if (data->labels == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s has no labels, and no vocabulary for them; pack it "
-                       "with texts and with --vocab %s",
-                       data->directory, r->train_set);
+                       "with --vocab %s",
+                       data->directory, bm_shell_word(r->train_set).text);
     do {
         quote(theirs, k, is);
         quote(r->vocab, k, was);
@@ -364,7 +374,7 @@ static bm_status check_vocab(const bm_recogniser *r, const bm_dataset *data)
                    "in place of %s; pack it with --vocab %s",
                    data->directory, bm_vocab_size(theirs), units_of(theirs),
                    r->called, bm_vocab_size(r->vocab), units_of(r->vocab), is,
-                   was, r->train_set);
+                   was, bm_shell_word(r->train_set).text);
 }
 
 bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
@@ -372,7 +382,7 @@ bm_status bm_recogniser_fits(const bm_recogniser *r, bm_dataset *data,
 {
     if (data->features != r->features)
         return bm_recogniser_reads(r, data, force);
-    BM_TRY(check_labels(r, data));
+    BM_TRY(check_labels(r, data, true));
     BM_TRY(check_vocab(r, data));
     return bm_recogniser_reads(r, data, force);
 }

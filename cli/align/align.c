@@ -26,6 +26,7 @@ typedef struct wanted {
     bool words;                    /* lines of words, else of labels */
     const char *out;               /* file or directory; NULL: stdout */
     const char *targets;           /* directory; NULL: none */
+    const char *set;               /* what is aligned, as it was given */
     bool nearest;                  /* what blank frames become there */
 } wanted;
 
@@ -272,17 +273,22 @@ static void report(const aligning *a)
 static bm_status finish(aligning *a)
 {
     BM_TRY(write_all(a));
+    if (a->n.aligned == 0 && a->n.unlabelled == a->stored->n)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s: no sequence could be aligned: none has a text; "
+                       "give each the text that is spoken or written in it",
+                       a->want.set);
     if (a->n.aligned == 0)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: no sequence could be aligned: %zu infeasible, %zu "
                        "not finite, %zu without a reference",
-                       a->stored->directory, a->n.infeasible, a->n.impossible,
+                       a->want.set, a->n.infeasible, a->n.impossible,
                        a->n.unlabelled);
     if (a->targets != NULL && a->n.bare == a->n.aligned)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: no sequence has labels, which --blank nearest "
                        "needs",
-                       a->stored->directory);
+                       a->want.set);
     if (a->file.temporary[0] != '\0')
         BM_TRY(bm_file_replace_commit(&a->file, true));
     if (a->targets != NULL)
@@ -355,14 +361,18 @@ static bm_status open_outputs(aligning *a)
                                  w->nearest);
 }
 
+static bool is_kaldi(const char *path)
+{
+    return bm_folder_is_kaldi(path, BM_RECORDINGS) ||
+           bm_folder_is_kaldi(path, BM_FEATURE_FILES);
+}
+
 static bool is_manifest(const char *path)
 {
     struct stat what;
 
-    return bm_folder_is_kaldi(path, BM_RECORDINGS) ||
-           bm_folder_is_kaldi(path, BM_FEATURE_FILES) ||
-           (stat(path, &what) == 0 && S_ISREG(what.st_mode) &&
-            !bm_ends_with(path, BM_SHARD_SUFFIX));
+    return is_kaldi(path) || (stat(path, &what) == 0 && S_ISREG(what.st_mode) &&
+                              !bm_ends_with(path, BM_SHARD_SUFFIX));
 }
 
 static bm_status pack_manifest(aligning *a, const char *model, const char *path)
@@ -372,9 +382,11 @@ static bm_status pack_manifest(aligning *a, const char *model, const char *path)
     bm_status status = BM_OK;
 
     if (bm_comm_size(a->scored.comm) > 1)
-        return BM_FAIL(BM_ERR_ARG,
-                       "align: %s is a manifest; pack it to align it with -n",
-                       path);
+        return BM_FAIL(
+            BM_ERR_ARG,
+            "align: %s is %s; pack it to align it with -n, or leave "
+            "out -n",
+            path, is_kaldi(path) ? "a data directory of Kaldi" : "a manifest");
     bm_stop_request_catch();
     BM_TRY(bm_recogniser_find(model, file, sizeof file));
     BM_TRY(bm_recogniser_read(&net, a->scored.be, file, 1));
@@ -397,7 +409,7 @@ static bm_status open_alone(aligning *a, const bm_arguments *args)
     if (bm_model_loss(a->scored.net.model)->per_frame)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s was trained with model.loss = %s; only a model "
-                       "trained with ctc can align",
+                       "trained with ctc can align: give one",
                        a->scored.model,
                        bm_model_loss(a->scored.net.model)->name);
     bm_model_skip_infeasible(a->scored.net.model);
@@ -410,6 +422,7 @@ static bm_status read_wanted(const bm_arguments *a, wanted *w)
 {
     const char *format = NULL, *level = NULL, *blank = NULL;
 
+    w->set = a->nouns[1];
     w->out = bm_argument(a, "out");
     w->targets = bm_argument(a, "targets");
     BM_TRY(bm_argument_word(a, "format", BM_ALIGN_FORMATS(BM_WORD),
@@ -425,6 +438,11 @@ static bm_status read_wanted(const bm_arguments *a, wanted *w)
                        "align: --format %s writes a file for each sequence; "
                        "give it a directory with --out DIR",
                        format);
+    if (bm_argument(a, "level") != NULL &&
+        (format == NULL || strcmp(format, "ctm") != 0))
+        return BM_FAIL(BM_ERR_ARG,
+                       "align: --level is of --format ctm; textgrid and json "
+                       "have both words and labels");
     if (bm_argument(a, "blank") != NULL && w->targets == NULL)
         return BM_FAIL(BM_ERR_ARG, "align: --blank requires --targets DIR");
     return BM_OK;
@@ -484,7 +502,10 @@ static const bm_flag flags[] = {
      "class",
      0, false},
     BM_RANKS_FLAG,
-    BM_DEVICE_FLAGS,
+    {"threads", "N",
+     "CPU threads per rank; default: all cores, with -n 1 for each rank", 0,
+     false},
+    BM_DEVICE_FLAGS_LESS_THREADS,
     {0},
 };
 

@@ -189,7 +189,7 @@ static bm_status print(const decoding *d, const bm_decoded *result)
 static bm_status write_result(const decoding *d, const piece *p)
 {
     const bm_decoded result = {&p->input, p->transcript, p->fault,
-                               d->settings.n_best > 1};
+                               d->settings.n_best > 1, NULL};
 
     if (d->files.folder == NULL)
         return print(d, &result);

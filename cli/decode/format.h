@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Name, which is the ending of files, too; what it is. */
+/* Name, and what it is. */
 #define BM_FORMATS(X)                                                          \
     X(txt, "the text, a line for each input")                                  \
     X(trn, "NIST's: words (id)")                                               \
@@ -29,13 +29,16 @@ typedef struct bm_decoded {
     const bm_transcript *transcript; /* NULL: it could not be decoded */
     const char *fault;               /* why; else NULL */
     bool alternatives;               /* more readings than one were asked for */
+    const char *from_file;           /* the path of the input from the folder of
+                                        the file that is written; NULL: stdout */
 } bm_decoded;
 
 typedef struct bm_format {
     const char *name;
-    const char *unit;  /* of places that it needs; NULL: any */
-    bool single;       /* a file describes one input */
-    bool alternatives; /* it has a place for them */
+    const char *ending; /* of files; NULL: the name */
+    const char *unit;   /* of places that it needs; NULL: any */
+    bool single;        /* a file describes one input */
+    bool alternatives;  /* it has a place for them */
     void (*write)(FILE *out, const bm_decoded *d);
 } bm_format;
 

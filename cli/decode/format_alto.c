@@ -112,7 +112,7 @@ static void write_alto(FILE *out, const bm_decoded *d)
     if (t == NULL)
         return;
     fputs(head, out);
-    write_name(out, d->input->shown);
+    write_name(out, d->from_file != NULL ? d->from_file : d->input->shown);
     fputs(below_head, out);
     fprintf(out,
             "    <Page ID=\"page1\" PHYSICAL_IMG_NR=\"1\" WIDTH=\"%.0f\" "
@@ -129,6 +129,7 @@ static void write_alto(FILE *out, const bm_decoded *d)
 
 const bm_format bm_format_alto = {
     .name = "alto",
+    .ending = "xml",
     .unit = "pixels",
     .single = true,
     .write = write_alto,

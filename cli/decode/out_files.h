@@ -12,16 +12,17 @@ typedef struct bm_out_files {
     const bm_format *format;
     bool resume, force;
     size_t kept; /* inputs whose files were there, with resume */
-    void *names; /* of files of this job: a tree of <search.h> */
+    bool warned; /* of an id that two inputs have */
+    void *names; /* of files of this job, or their ids: a tree of <search.h> */
 } bm_out_files;
 
 /* *skip <- the input has a file already, which is kept. An input whose file is that
- * of an earlier input of this job gets a fault. Fails with BM_ERR_CREATE if there
+ * of an earlier input of this job gets a fault; on stdout one whose id is. Fails with BM_ERR_CREATE if there
  * is a file, with neither resume nor force. Not thread-safe. */
 BM_CHECKED bm_status bm_out_files_claim(bm_out_files *f, bm_input *input,
                                         bool *skip);
 
-/* Writes "DIR/id.format", where a slash in the id is "_". */
+/* Writes "DIR/id.ending", where a slash in the id is "_". */
 BM_CHECKED bm_status bm_out_files_write(const bm_out_files *f,
                                         const bm_decoded *result);
 

@@ -124,6 +124,11 @@ bm_status bm_hosts_parse(bm_hosts *h, const char *text)
                            "integer in [1, %d]; an example: a:4,b:4",
                            n < BM_HOST_NAME ? (int)n : BM_HOST_NAME, at,
                            BM_MOST_SLOTS);
+        if (name == 0)
+            return BM_FAIL(BM_ERR_ARG,
+                           "--hosts %.200s: the name of a host is empty; "
+                           "an example: a:4,b:4",
+                           text);
         BM_TRY(bm_hosts_add(h, at, name, slots, slots));
         at += n;
         if (*at == '\0')

@@ -2,6 +2,7 @@
 #include "cli/hosts/remote.h"
 
 #include "core/clock.h"
+#include "core/shell_word.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,14 +121,10 @@ void bm_remote_quote(const char *word, FILE *out)
 
 void bm_remote_word(const char *word, FILE *out)
 {
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-        "-_=+.,:/@%";
-
-    if (word[0] == '\0' || word[strspn(word, plain)] != '\0')
-        bm_remote_quote(word, out);
-    else
+    if (bm_shell_is_plain(word))
         fputs(word, out);
+    else
+        bm_remote_quote(word, out);
 }
 
 /* In the child; does not return. */

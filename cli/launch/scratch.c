@@ -165,7 +165,9 @@ static bm_status check_room(long ranks)
     double mb = 0, all = START_MB + SHARED_MB * (double)ranks;
 
     if (statvfs(top, &info) != 0)
-        return BM_FAIL(BM_ERR_CREATE, "TMPDIR %s: %s", top, strerror(errno));
+        return BM_FAIL(BM_ERR_CREATE,
+                       "TMPDIR %s: %s; set TMPDIR to another folder", top,
+                       strerror(errno));
     mb = (double)info.f_bavail * (double)info.f_frsize / (1 << 20);
     if (mb < START_MB)
         return BM_FAIL(BM_ERR_CREATE,

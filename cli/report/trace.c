@@ -3,9 +3,11 @@
  * table of their times.
  */
 #include "cli/json_output.h"
+#include "cli/report/runs/describe.h"
 #include "cli/report/trace_table.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +33,12 @@ static bm_status check_exists(const char *run, const char *path)
         return BM_OK;
     if (access(run, F_OK) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", run, strerror(errno));
+    BM_TRY(bm_search_folder_refuse(run));
+    if (!bm_is_run(run))
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s is not a run; give the folder of one run, which has "
+                       "a config.ini",
+                       run);
     return BM_FAIL(BM_ERR_MISSING,
                    "%s does not exist; to record a trace, train with job.trace "
                    "= blocks A:B, of blocks that the run has",

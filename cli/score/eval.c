@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct evaluation {
     bm_scoring scored;
@@ -78,6 +79,21 @@ static void sort_lines(char *text, char **lines, size_t n)
 static bool is_stdout(const char *hyp)
 {
     return hyp != NULL && strcmp(hyp, "-") == 0;
+}
+
+/* A device such as /dev/stdout cannot be replaced. */
+static bm_status try_transcripts(const char *hyp)
+{
+    struct stat info;
+
+    if (stat(hyp, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !S_ISDIR(info.st_mode))
+        return BM_FAIL(
+            BM_ERR_CREATE,
+            "eval: --hyp %s is a device or a pipe; --hyp - writes to "
+            "standard output",
+            hyp);
+    return bm_file_try(hyp);
 }
 
 static bm_status write_trn(evaluation *s, char *const *lines, const char *path)
@@ -289,7 +305,7 @@ static bm_status open_alone(evaluation *s, const bm_arguments *a)
 
     BM_TRY(bm_argument_word(a, "values", BM_DUMP_VALUES, "logits", &values));
     if (hyp != NULL && !is_stdout(hyp) && bm_comm_rank(s->scored.comm) == 0)
-        BM_TRY(bm_file_try(hyp));
+        BM_TRY(try_transcripts(hyp));
     BM_TRY(bm_scoring_open(&s->scored, a->nouns[0], a->nouns[1],
                            bm_argument(a, "force") != NULL));
     if (dump != NULL)

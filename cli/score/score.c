@@ -205,8 +205,10 @@ static bm_status score_all(scoring *s)
         if (is_scored(s, i))
             which[n++] = i;
     if (n == 0)
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: there is no text to score",
-                     s->ref.path);
+        BM_FAIL_DONE(BM_ERR_FORMAT, "%s: %s", s->ref.path,
+                     s->scored.unlabelled < s->ref.n
+                         ? "no id is in all files, so there is no text to score"
+                         : "there is no text to score");
     s->scored.sequences = n;
     if (s->want_speakers) {
         BM_TRY_DONE(find_speakers(s, which, n));

@@ -12,7 +12,9 @@
 /* Rows of a verb's options. */
 #define BM_DEVICE_FLAGS                                                        \
     {"threads", "N", "CPU threads per rank; default 1", 0, false},             \
-        {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},   \
+        BM_DEVICE_FLAGS_LESS_THREADS
+#define BM_DEVICE_FLAGS_LESS_THREADS                                           \
+    {"device", "cpu|cuda|auto", "default: cuda if available", 0, false},       \
         {"precision", "fp32|tf32|bf16|auto",                                   \
          "default: bf16 on GPUs with units for it, else fp32", 0, false},      \
         {"force", NULL,                                                        \

@@ -275,6 +275,10 @@ bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
     char *at = NULL;
 
     *t = (bm_transcripts){.path = path};
+    if (strcmp(path, "-") == 0)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "-: texts are not read from standard input; write them "
+                       "to a file");
     if (kind != NULL)
         return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a file of texts", path,
                        kind);

@@ -242,6 +242,31 @@ static bm_status check_forms(const bm_transcripts *ref,
     return BM_OK;
 }
 
+/* A word in a recording that the reference does not have is in no segment: of
+ * all words that is a mistake in the names. Both are sorted by recordings. */
+static bm_status check_recordings(const bm_transcripts *ref,
+                                  const bm_transcripts *hyp)
+{
+    size_t i = 0, j = 0;
+
+    while (i < ref->n && j < hyp->n) {
+        int order = by_recording(&ref->of[i], &hyp->of[j]);
+
+        if (order == 0)
+            return BM_OK;
+        i += order < 0;
+        j += order > 0;
+    }
+    if (ref->n == 0 || hyp->n == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s and %s have no recording in common: \"%.50s\", channel "
+                   "%.20s, in %s, but \"%.50s\", channel %.20s, in %s. Correct "
+                   "the names and channels",
+                   ref->path, hyp->path, ref->of[0].id, ref->of[0].channel,
+                   ref->path, hyp->of[0].id, hyp->of[0].channel, hyp->path);
+}
+
 bm_status bm_transcripts_pair(bm_transcripts *ref, bm_transcripts *hyp,
                               size_t n_hyp, size_t *outside)
 {
@@ -254,6 +279,7 @@ bm_status bm_transcripts_pair(bm_transcripts *ref, bm_transcripts *hyp,
         outside[k] = 0;
         if (cut) {
             qsort(hyp[k].of, hyp[k].n, sizeof *hyp[k].of, by_middle);
+            BM_TRY(check_recordings(ref, &hyp[k]));
             BM_TRY(cut_words(ref, &hyp[k], &outside[k]));
         } else if (bm_form_is_timed(hyp[k].form)) {
             BM_TRY(join_files(&hyp[k]));

@@ -270,6 +270,11 @@ static bm_status name_file(const bm_arguments *a, char *out, size_t room)
     for (char *c = out; given == NULL && *c != '\0'; c++)
         if (*c == '/')
             *c = '-';
+    if (given != NULL && !bm_ends_with(given, ".png"))
+        return BM_FAIL(BM_ERR_ARG,
+                       "show: --out %s: the picture is a PNG; give it a name "
+                       "that ends in .png",
+                       given);
     if (n < 0 || (size_t)n >= room)
         return BM_FAIL(BM_ERR_ARG, "show: the name of the file is too long");
     return BM_OK;

@@ -1,5 +1,6 @@
 /* run_settings.c - whether a run goes on with the settings that it began with. */
 #include "cli/train/run.h"
+#include "core/shell_word.h"
 #include "core/words.h"
 
 #include <string.h>
@@ -107,7 +108,8 @@ bm_status bm_run_compare(const bm_run *run, const bm_config *now)
                      "%s was started with other settings:%s\nGive another "
                      "--out, or use the settings in %s, or go on with the new "
                      "settings: --from %s --out NEW",
-                     run->directory, c.list, run->config_path, run->directory);
+                     run->directory, c.list, run->config_path,
+                     bm_shell_word(run->directory).text);
 done:
     bm_config_free(then);
     return status;

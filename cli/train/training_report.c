@@ -248,7 +248,12 @@ void bm_report_stop(const bm_training *t, bool enough)
 
     bm_training_digest(t, sum);
     write_end(t, "stopped", sum, NULL);
-    if (enough)
+    if (enough && t->epochs > t->until)
+        bm_log(BM_NOTE,
+               "%s has %lld epochs already, more than --until %ld; the same "
+               "command without --until goes on",
+               t->run->directory, (long long)t->epochs, t->until);
+    else if (enough)
         bm_log(BM_NOTE,
                "stopped after epoch %lld (--until %ld); the same command "
                "without --until goes on",

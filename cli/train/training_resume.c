@@ -5,6 +5,7 @@
 #include "cli/report/journal_events.h"
 #include "cli/train/numbers.h"
 #include "cli/train/training.h"
+#include "core/shell_word.h"
 #include "core/words.h"
 
 #include <stdio.h>
@@ -194,7 +195,8 @@ static bm_status none_loaded(const bm_training *t,
                        "%s has other settings than its checkpoints: restore "
                        "them, or go on with the new settings: --from %s --out "
                        "NEW",
-                       t->run->config_path, t->run->directory);
+                       t->run->config_path,
+                       bm_shell_word(t->run->directory).text);
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s: none of the %zu checkpoints can be loaded; give "
                    "another --out to train from the start",

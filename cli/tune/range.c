@@ -139,6 +139,10 @@ bm_status bm_axis_parse(bm_axis *out, const char *text,
                        text, a.name);
     if (has_range(equals + 1, &a.low, &a.high, &scale))
         BM_TRY(set_range(&a, text, o, scale));
+    else if (is_number(o) && strstr(equals + 1, "..") != NULL)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s: LOW and HIGH of a range LOW..HIGH are numbers",
+                       text);
     else
         BM_TRY(set_words(&a, text, equals + 1));
     *out = a;

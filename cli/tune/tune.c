@@ -189,10 +189,12 @@ static bm_status check_budget(const bm_tuning *t)
 
     if (t->set.epochs < t->epochs)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "tune.epochs: %ld epochs of all trials together are "
-                       "less than one trial of %ld; give --epochs %ld, the "
+                       "tune.epochs: %s of all trials together %s less than "
+                       "one trial of %ld; give --epochs %ld, the "
                        "default, or shorter trials with --set train.epochs=N",
-                       t->set.epochs, t->epochs, FULL_TRIALS * t->epochs);
+                       bm_count_noun(t->set.epochs, "epoch").text,
+                       t->set.epochs == 1 ? "is" : "are", t->epochs,
+                       FULL_TRIALS * t->epochs);
     if (t->set.epochs <= runs * t->epochs)
         bm_log(BM_WARNING,
                "a budget of %ld epochs leaves nothing to search: the given "

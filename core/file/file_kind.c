@@ -75,6 +75,8 @@ static const struct magic {
     {"ustar", 5, 257, "a tar archive", archives},
     {"%PDF", 4, 0, "a PDF document", "give a text"},
     {"#!", 2, 0, "a script", "run it by itself"},
+    {"bmuf-lm\n", 8, 0, "a compact language model",
+     "bmuf lm describes it, bmuf decode --lm takes it"},
     {"\x7f"
      "ELF",
      4, 0, "a program", "give a text"},
@@ -280,6 +282,20 @@ static bool is_setting(const char *line)
     return key > 0 && line[key + strspn(line + key, " \t")] == '=';
 }
 
+/* "[data", "[data]": the name of a section, if its bracket was forgotten, too. */
+static bool is_heading(const char *line)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_ \t";
+    const char *close = strchr(line, ']');
+
+    if (line[0] != '[')
+        return false;
+    if (close != NULL)
+        return strcspn(line, "{\"") > (size_t)(close - line);
+    return islower((unsigned char)line[1]) &&
+           line[1 + strspn(line + 1, letters)] == '\0';
+}
+
 /* The first line with more than blanks and comments, without its end. */
 static char *first_line(head *h)
 {
@@ -298,20 +314,17 @@ static char *first_line(head *h)
 const char *bm_text_kind(const char *path)
 {
     head h;
-    const char *line = NULL, *close = NULL;
+    const char *line = NULL;
 
     if (!read_head(path, &h) || is_binary(&h))
         return NULL;
     line = first_line(&h);
-    close = strchr(line, ']');
     if (line[0] == '{')
         return bm_kind_json;
     if (line[0] == '<')
         return bm_kind_xml;
     if (line[0] == '[')
-        return close != NULL && strcspn(line, "{\"") > (size_t)(close - line)
-                   ? bm_kind_configuration
-                   : json_list;
+        return is_heading(line) ? bm_kind_configuration : json_list;
     if (is_setting(line))
         return bm_kind_configuration;
     if (is_scp(line))

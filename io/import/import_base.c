@@ -143,12 +143,18 @@ void bm_import_close(bm_importer *i)
 /* ---- reading a row ------------------------------------------------------- */
 
 /* The file of a row, which a command may have to make. */
-static bm_status find_file(bm_import_reader *r, bm_manifest_row *row,
-                           bm_problem *problem)
+static bm_status find_file(const bm_import_base *b, bm_import_reader *r,
+                           bm_manifest_row *row, bm_problem *problem)
 {
+    bm_status status = BM_OK;
+
     if (!bm_manifest_is_pipe(row->path))
         return BM_OK;
-    BM_TRY(bm_command_output_read(&r->output, row->path, problem));
+    status = bm_command_output_read(&r->output, row->path, problem);
+    if (status == BM_ERR_MISSING)
+        return BM_FAIL(status, "%s:%zu: %s", bm_manifest_path(b->manifest),
+                       row->line, bm_last_message());
+    BM_TRY(status);
     row->path = r->output.path;
     return BM_OK;
 }
@@ -173,7 +179,7 @@ static bm_status read_row(bm_importer *i, bm_import_reader *r,
 
     r->problem.text[0] = '\0';
     r->remark = NULL;
-    BM_TRY(find_file(r, &row, &r->problem));
+    BM_TRY(find_file(b, r, &row, &r->problem));
     if (bm_problem_is(&r->problem))
         return BM_OK;
     BM_TRY(b->parts->read(i, r, &row));
@@ -210,7 +216,7 @@ bm_status bm_import_probe(bm_importer *i, bm_import_look *look,
 
         if (bm_manifest_is_pipe(row.path) && readable > 0)
             continue; /* each would be run once more */
-        BM_TRY(find_file(b->readers, &row, &problem));
+        BM_TRY(find_file(b, b->readers, &row, &problem));
         if (!bm_problem_is(&problem))
             BM_TRY(look(i, &row, &enough, &problem));
         name_command(&b->readers->output, &problem);

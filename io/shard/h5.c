@@ -2,6 +2,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
+#include "core/shell_word.h"
 #include "core/words.h"
 
 #include <errno.h>
@@ -103,7 +104,7 @@ static bm_status invalid(const char *path)
                        "%s is %s, not a shard; if it is a manifest, pack it "
                        "first: bmuf pack --audio %s --out DIR, or with "
                        "--images or --features",
-                       path, kind, path);
+                       path, kind, bm_shell_word(path).text);
     /* The first bytes of a shard can be taken for any text or binary file. */
     if (kind != NULL && kind != bm_kind_binary && kind != bm_kind_text &&
         kind != bm_kind_hdf5)

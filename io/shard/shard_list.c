@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,20 @@ static bm_status no_directory(const char *path, int error)
                    path, strerror(error), here);
 }
 
+/* bmuf_speech writes speech.json first, and shards into folders beside it. */
+static bm_status no_shards(const char *path)
+{
+    char *about = join(path, "../speech.json");
+    bool speech = about != NULL && access(about, F_OK) == 0;
+
+    free(about);
+    return BM_FAIL(BM_ERR_MISSING, "%s: no *" BM_SHARD_SUFFIX " files; %s",
+                   path,
+                   speech ? "run bmuf_speech again with the options that began "
+                            "this corpus"
+                          : "make them with bmuf pack");
+}
+
 bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
 {
     const struct dirent *entry = NULL;
@@ -82,11 +97,10 @@ bm_status bm_shard_list(const char *path, char ***paths, size_t *n)
             if (is_shard(entry->d_name))
                 BM_TRY_DONE(add(&found, &count, join(path, entry->d_name)));
     }
-    if (count == 0)
-        BM_FAIL_DONE(BM_ERR_MISSING,
-                     "%s: no *" BM_SHARD_SUFFIX
-                     " files; make them with bmuf pack",
-                     path);
+    if (count == 0) {
+        status = no_shards(path);
+        goto done;
+    }
     qsort(found, count, sizeof *found, by_name);
     *paths = found;
     *n = count;

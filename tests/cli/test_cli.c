@@ -358,6 +358,12 @@ static void test_values_of_options_are_checked(void **_)
     assert_fails(BMUF("train", "tiny.ini", "-n"), 64, "--ranks needs a value");
     assert_fails(BMUF("train", "tiny.ini", "--dry-run=yes"), 64,
                  "--dry-run takes no value");
+    assert_fails(BMUF("train", "tiny.ini", "-qn", "2"), 64,
+                 "-qn: short options cannot be joined; write them one by one, "
+                 "as -q -n");
+    assert_fails(BMUF("eval", "", "train"), 64,
+                 "eval: argument 1 is empty; is a variable of the shell not "
+                 "set?");
     assert_fails(BMUF("train", "tiny.ini", "--out=a", "-ob"), 64,
                  "--out is given twice");
     assert_fails(BMUF("check", "train", "--stride", "0"), 64, "--stride 0");

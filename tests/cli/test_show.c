@@ -283,6 +283,8 @@ static void test_what_cannot_be_shown_is_refused(void **_)
     assert_int_equal(access(in_folder("train-0.png"), F_OK), -1);
     assert_fails(BMUF("show", "train", "train-0", "--out", "no/where.png"), 73,
                  "no/where.png");
+    assert_fails(BMUF("show", "train", "train-0", "--out", "x.jpg"), 64,
+                 "show: --out x.jpg: the picture is a PNG");
 }
 
 int main(void)

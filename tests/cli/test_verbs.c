@@ -338,7 +338,8 @@ static void test_language_models_are_compiled(void **_)
 
     (void)_;
     write_text("words.arpa", arpa);
-    write_text("words.txt", "a b\n\nc\n");
+    write_text("words.txt", "\xef\xbb\xbf"
+                            "a b\n\nc\n");
     assert_says(BMUF("lm", "words.arpa", "words.lm").out,
                 "1-grams         5\n");
     o = parse_json(
@@ -350,6 +351,12 @@ static void test_language_models_are_compiled(void **_)
     assert_true(near(json_number_value(json_object_get(o, "log10_p")),
                      -2.1 - 0.1 - 100.1, 1e-5));
     json_decref(o);
+    write_text("nothing.txt", "");
+    assert_fails(BMUF("lm", "words.lm", "--score", "nothing.txt"), 65,
+                 "nothing.txt is empty; give a text with a sentence on each");
+    assert_fails(BMUF("info", "words.lm"), 65,
+                 "words.lm is a compact language model, not a shard; bmuf lm "
+                 "describes it");
     assert_fails(BMUF("lm", "words.txt"), 65, "words.txt:3: there is no line");
     assert_fails(BMUF("lm", "nowhere.arpa"), 66, "nowhere.arpa");
     assert_fails(BMUF("lm", "words.arpa", "nowhere/words.lm"), 73, "nowhere/");

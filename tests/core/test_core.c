@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/rng.h"
+#include "core/shell_word.h"
 #include "core/sort.h"
 #include "core/words.h"
 #include "tests/support/folder.h"
@@ -810,6 +811,9 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
         {BYTES("\x8a\x9c\x10%\xff\x41"), "a binary file", NULL, "text"},
         {BYTES("\xef\xbb\xbf\n{\"id\": 1}\n"), NULL, "JSON", "manifest"},
         {BYTES("[{\"id\": 1}]\n"), NULL, "a JSON list", "brackets"},
+        {BYTES("[\n{\"id\": 1}\n]\n"), NULL, "a JSON list", "brackets"},
+        {BYTES("[data\ntrain = x\n"), NULL, "a configuration", "bmuf train"},
+        {BYTES("bmuf-lm\n\1\0"), "a compact language model", NULL, "bmuf lm"},
         {BYTES("# mine\n\n[data]\nx = 1\n"), NULL, "a configuration",
          "bmuf train"},
         {BYTES("data.train = x\n"), NULL, "a configuration", "bmuf train"},
@@ -894,6 +898,8 @@ static void test_words_are_near_up_to_a_third_of_their_length(void **state)
         {"x", ""},
         {"run", ""},
         {"", ""},
+        {"TRAIN", "train"}, /* whatever the case */
+        {"Evla", "eval"},
     };
 
     (void)state;
@@ -909,6 +915,20 @@ static void test_words_are_near_up_to_a_third_of_their_length(void **state)
     assert_int_equal(bm_word_distance("kitten", "sitting"), 3);
     assert_int_equal(bm_word_distance("", "abc"), 3);
     assert_int_equal(bm_word_distance("abc", ""), 3);
+}
+
+static void test_paths_in_commands_are_quoted_where_needed(void **state)
+{
+    char longest[2 * PATH_MAX];
+
+    (void)state;
+    assert_string_equal(bm_shell_word("run/1").text, "run/1");
+    assert_string_equal(bm_shell_word("run 1").text, "'run 1'");
+    assert_string_equal(bm_shell_word("it's").text, "'it'\\''s'");
+    assert_string_equal(bm_shell_word("").text, "''");
+    memset(longest, ' ', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    assert_true(bm_ends_with(bm_shell_word(longest).text, " '"));
 }
 
 static void test_nouns_have_their_plurals(void **state)
@@ -953,6 +973,7 @@ int main(void)
         cmocka_unit_test(test_a_terminal_has_words_without_time_and_rank),
         cmocka_unit_test(test_notes_of_rank_0_and_all_warnings_are_logged),
         cmocka_unit_test(test_words_are_near_up_to_a_third_of_their_length),
+        cmocka_unit_test(test_paths_in_commands_are_quoted_where_needed),
         cmocka_unit_test(test_nouns_have_their_plurals),
         cmocka_unit_test(test_the_clock_counts_seconds),
         cmocka_unit_test(test_kinds_of_files_are_told_by_their_first_bytes),

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <png.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -195,6 +196,23 @@ static void test_alto_has_the_words_of_an_image(void **_)
     assert_null(strstr(at, "<String"));
     bm_transcript_free(heard);
     bm_transcriber_close(t);
+}
+
+/* The name of the image is its path from the folder of the file. */
+static void test_a_folder_of_alto_can_be_packed(void **_)
+{
+    char *file = NULL;
+    size_t size = 0;
+
+    (void)_;
+    assert_code(BMUF("decode", "lines", "line-0.png", "--format", "alto",
+                     "--out", "read/alto"),
+                0);
+    file = slurp(in_folder("read/alto/line-0.xml"), &size);
+    assert_says(file, "<fileName>../../line-0.png</fileName>");
+    free(file);
+    assert_says(BMUF("pack", "--images", "read/alto", "--out", "read/set").out,
+                "1 sequence");
 }
 
 static void test_images_and_their_packed_set_agree(void **_)
@@ -481,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_images_give_words_with_their_places),
         cmocka_unit_test(test_places_of_slanted_strokes_are_those_of_the_image),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
+        cmocka_unit_test(test_a_folder_of_alto_can_be_packed),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
         cmocka_unit_test(test_pages_and_lists_of_pylaia_are_to_be_packed),
         cmocka_unit_test(test_comments_of_lists_are_no_inputs),

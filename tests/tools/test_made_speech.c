@@ -96,6 +96,22 @@ static void test_another_seed_makes_other_speech(void **state)
     assert_true(strncmp(text[0], text[1], 200) != 0);
     free(text[0]);
     free(text[1]);
+    assert_fails(SPEECH("--out=other", "--seed=2", "--hours=0.06",
+                        "--dev_hours=0.002", "--test-hours=0.002"),
+                 73, "hours is 0.01, not 0.06; give another --out");
+    assert_fails(SPEECH("--out=other", "--dev-hours=few"), 78,
+                 "--dev-hours: 'few'");
+}
+
+static void test_a_corpus_without_a_shard_is_named(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(in_folder("begun"), 0700), 0);
+    assert_int_equal(mkdir(in_folder("begun/train"), 0700), 0);
+    write_text("begun/speech.json", "{}");
+    assert_fails(BMUF("check", "begun/train"), 66,
+                 "run bmuf_speech again with the options that began this "
+                 "corpus");
 }
 
 static pid_t start(const char *const *words)
@@ -476,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_number_of_processes_makes_the_same_bytes),
         cmocka_unit_test(test_another_seed_makes_other_speech),
+        cmocka_unit_test(test_a_corpus_without_a_shard_is_named),
         cmocka_unit_test(
             test_a_corpus_that_was_killed_goes_on_to_the_same_bytes),
         cmocka_unit_test(test_sets_are_as_long_as_asked),

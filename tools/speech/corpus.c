@@ -234,6 +234,7 @@ bm_status bm_corpus_path(const bm_corpus *c, bm_speech_set set,
 /* Names the first setting that differs. */
 static bm_status refuse(const bm_corpus *c, const char *path, const char *text)
 {
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(6); /* %g */
     json_t *old = json_loads(text, 0, NULL);
     json_t *new = json_loads(c->description, 0, NULL), *value = NULL;
     const char *key = NULL;
@@ -244,8 +245,8 @@ static bm_status refuse(const bm_corpus *c, const char *path, const char *text)
     {
         if (json_equal(value, json_object_get(old, key)))
             continue;
-        was = json_dumps(json_object_get(old, key), JSON_ENCODE_ANY);
-        is = json_dumps(value, JSON_ENCODE_ANY);
+        was = json_dumps(json_object_get(old, key), flags);
+        is = json_dumps(value, flags);
         break;
     }
     status =

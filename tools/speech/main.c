@@ -9,6 +9,7 @@
 #include "io/shard/dataset.h"
 #include "tools/speech/workers.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -114,6 +115,36 @@ static bm_status read_options(bm_config *config, int argc, char **argv)
     return BM_OK;
 }
 
+/* In the message of a failure: "--dev-hours" for "command line: speech.dev_hours". */
+static bm_status name_options(bm_status status)
+{
+    static const char origin[] = "command line: ", section[] = "speech.";
+    char text[4096], *to = text;
+    const char *at = bm_last_message();
+
+    if (status != BM_ERR_CONFIG)
+        return status;
+    while (*at != '\0' && to < text + sizeof text - 3) {
+        const char *from = at;
+
+        if (strncmp(at, origin, strlen(origin)) == 0)
+            at += strlen(origin);
+        if (strncmp(at, section, strlen(section)) != 0) {
+            *to++ = *from;
+            at = from + 1;
+            continue;
+        }
+        *to++ = '-';
+        *to++ = '-';
+        for (at += strlen(section); islower((unsigned char)*at) || *at == '_';
+             at++)
+            if (to < text + sizeof text - 1)
+                *to++ = *at == '_' ? '-' : *at;
+    }
+    *to = '\0';
+    return BM_FAIL(status, "%s", text);
+}
+
 /* Opens each set as training does, and prints how large it is. */
 static bm_status print_summary(const bm_corpus *c)
 {
@@ -188,8 +219,8 @@ static bm_status run(int argc, char **argv)
     BM_TRY_DONE(read_options(config, argc, argv));
     if (bm_config_text(config, "speech", "out") == NULL)
         BM_FAIL_DONE(BM_ERR_ARG, "bmuf_speech needs --out DIR");
-    BM_TRY_DONE(bm_config_check(config, sections));
-    BM_TRY_DONE(bm_corpus_open(&corpus, config));
+    BM_TRY_DONE(name_options(bm_config_check(config, sections)));
+    BM_TRY_DONE(name_options(bm_corpus_open(&corpus, config)));
     BM_TRY_DONE(make_corpus(&corpus));
 done:
     bm_corpus_free(&corpus);

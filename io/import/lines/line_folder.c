@@ -59,19 +59,26 @@ static char *tidy(char *text)
     return text;
 }
 
+void bm_line_text_id(const char *file, char id[NAME_MAX + 1])
+{
+    const char *name = file + bm_path_folder_length(file);
+
+    snprintf(id, NAME_MAX + 1, "%.*s", (int)(strlen(name) - strlen(truth)),
+             name);
+    for (char *c = id; *c != '\0'; c++)
+        *c = *c == ' ' ? '_' : *c;
+}
+
 bm_status bm_line_text_read(const char *file, const char *image,
                             const bm_line_taker *taker)
 {
-    const char *name = file + bm_path_folder_length(file);
     char id[NAME_MAX + 1], *text = NULL;
     size_t size = 0;
     bm_status status = bm_file_read(file, BM_MOST_TEXT_BYTES, &text, &size);
 
     if (status != BM_OK)
         return taker->pass(taker->to, status);
-    snprintf(id, sizeof id, "%.*s", (int)(strlen(name) - strlen(truth)), name);
-    for (char *c = id; *c != '\0'; c++)
-        *c = *c == ' ' ? '_' : *c;
+    bm_line_text_id(file, id);
     if (strlen(text) != size)
         taker->fault(taker->to, file, 1, "a zero byte; it should be a text");
     else

@@ -4,15 +4,18 @@
 
 #include "io/import/lines/line_taker.h"
 
+#include <limits.h>
 #include <stdbool.h>
 
 /* Limits of a list, and of the text of a line. */
 #define BM_MOST_LIST_BYTES ((size_t)1 << 28)
 #define BM_MOST_TEXT_BYTES ((size_t)1 << 20)
 
-/* Gives the line of `image`, whose text is in a file of its own; its id is the name
- * of that file without ".gt.txt". Fails as bm_line_taker.take, and with
- * BM_ERR_MEMORY. */
+/* id <- the name of a file of a text without ".gt.txt", blanks as '_'. */
+void bm_line_text_id(const char *file, char id[NAME_MAX + 1]);
+
+/* Gives the line of `image`, whose text is in a file of its own, with the id of
+ * bm_line_text_id. Fails as bm_line_taker.take, and with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_line_text_read(const char *file, const char *image,
                                        const bm_line_taker *taker);
 

@@ -1,6 +1,7 @@
 #include "io/import/manifest/lines.h"
 
 #include "core/file/file.h"
+#include "core/printable.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -134,7 +135,10 @@ bm_status bm_lines_next(bm_lines *l, char **line, size_t *length)
     if (*length > 0 && (*line)[*length - 1] == '\r')
         --*length;
     (*line)[*length] = '\0';
-    l->number++;
+    if (l->number++ == 0) {
+        *length -= bm_utf8_mark(*line);
+        *line += bm_utf8_mark(*line);
+    }
     return BM_OK;
 }
 

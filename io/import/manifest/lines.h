@@ -16,8 +16,9 @@ typedef struct bm_lines bm_lines;
 BM_CHECKED bm_status bm_lines_open(bm_lines **out, const char *path);
 void bm_lines_close(bm_lines *l);
 
-/* The next line without its end, borrowed until the next call, and its length,
- * which may count zero bytes; NULL at the end of the file. Fails with
+/* The next line without its end, the first one without a byte order mark,
+ * borrowed until the next call, and its length, which may count zero bytes; NULL
+ * at the end of the file. Fails with
  * BM_ERR_FORMAT for damaged gzip data or a line of more than 256 MB, with
  * BM_ERR_IO, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_lines_next(bm_lines *l, char **line, size_t *length);

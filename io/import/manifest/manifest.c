@@ -9,7 +9,7 @@
 #include "core/file/file_kind.h"
 #include "core/file/path.h"
 #include "core/grow.h"
-#include "core/printable.h"
+#include "core/shell_word.h"
 #include "core/words.h"
 #include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"
@@ -178,7 +178,7 @@ static bm_status refuse_lines_of_images(const bm_manifest *m, const char *line)
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s is %s, not a manifest; pack it and give the packed set: "
                    "bmuf pack --images %s --out DIR --vocab MODEL",
-                   m->path, kind, m->path);
+                   m->path, kind, bm_shell_word(m->path).text);
 }
 
 /* Of images it may be a list "id text" of PyLaia, with any text. */
@@ -240,10 +240,6 @@ static bm_status read_lines(bm_manifest *m)
         BM_TRY_DONE(bm_lines_next(lines, &line, &length));
         if (line == NULL)
             break;
-        if (number == 1) {
-            length -= bm_utf8_mark(line);
-            line += bm_utf8_mark(line);
-        }
         if (strspn(line, " \t\r\n") == length)
             continue;
         if (first && length == 1 && line[0] == '{') {
@@ -328,6 +324,8 @@ static bm_status read_with(bm_manifest **out, const char *kind,
         m->path = strdup(path);
     if (m == NULL || m->path == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", path);
+    for (size_t n = strlen(path); n > 1 && m->path[n - 1] == '/'; n--)
+        m->path[n - 1] = '\0'; /* a folder as "lines/" */
     m->kind = kind;
     m->source = path;
     m->folders = "";

@@ -104,7 +104,7 @@ static const char *why_unusable(const bm_manifest *m, const char *path)
     return why_missing(place.file);
 }
 
-/* One cause, and so one line. */
+/* One cause, and so one line. What lists the first file may be one of several. */
 static bm_status refuse_all(const bm_manifest *m)
 {
     const bm_manifest_entry *first = &m->entries[0];

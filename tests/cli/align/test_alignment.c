@@ -251,26 +251,16 @@ static void test_no_textgrid_overwrites_another(void **state)
                  73, "slash/a_b.TextGrid exists");
 }
 
-/* --level says what has a line in ctm. */
-static void test_the_level_leaves_formats_with_both_as_they_are(void **state)
+/* textgrid and json have words and labels, and frame targets neither. */
+static void test_the_level_is_of_ctm_only(void **state)
 {
-    outcome o =
-        BMUF("align", "run", "test", "--format", "json", "--level", "labels");
-    char *words = NULL, *labels = NULL;
-    size_t n = 0, m = 0;
-
     (void)state;
-    assert_code(o, 0);
-    assert_string_equal(o.out,
-                        BMUF("align", "run", "test", "--format", "json").out);
-    assert_code(BMUF("align", "run", "test", "--format", "textgrid", "--level",
-                     "labels", "--out", "level-grids"),
-                0);
-    words = slurp(in_folder("grids/test-0.TextGrid"), &n);
-    labels = slurp(in_folder("level-grids/test-0.TextGrid"), &m);
-    assert_string_equal(labels, words);
-    free(words);
-    free(labels);
+    assert_fails(
+        BMUF("align", "run", "test", "--format", "json", "--level", "labels"),
+        64, "--level is of --format ctm; textgrid and json have both");
+    assert_fails(BMUF("align", "run", "test", "--targets", "level-targets",
+                      "--level", "labels"),
+                 64, "--level is of --format ctm");
 }
 
 static void test_ranks_and_threads_do_not_change_a_byte(void **state)
@@ -372,7 +362,7 @@ int main(void)
         cmocka_unit_test(test_ctm_has_the_same_words),
         cmocka_unit_test(test_textgrids_cover_the_recordings),
         cmocka_unit_test(test_no_textgrid_overwrites_another),
-        cmocka_unit_test(test_the_level_leaves_formats_with_both_as_they_are),
+        cmocka_unit_test(test_the_level_is_of_ctm_only),
         cmocka_unit_test(test_ranks_and_threads_do_not_change_a_byte),
         cmocka_unit_test(test_times_are_those_of_whole_samples),
         cmocka_unit_test(test_a_message_comes_behind_the_results_before_it),

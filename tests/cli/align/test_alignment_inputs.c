@@ -51,6 +51,12 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
                 0);
     assert_fails(BMUF("align", "run", "bad"), 65,
                  "no sequence could be aligned: 1 infeasible");
+    assert_fails(BMUF("align", "run", "none.jsonl"), 65,
+                 "none.jsonl: no sequence could be aligned: none has a text; "
+                 "give each");
+    assert_fails(BMUF("align", "run", "none.jsonl", "-n", "2"), 64,
+                 "none.jsonl is a manifest; pack it to align it with -n, or "
+                 "leave out -n");
 }
 
 /* A tone of so many seconds, and a set NAME of it. */

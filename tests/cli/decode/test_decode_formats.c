@@ -272,6 +272,11 @@ static void test_each_input_has_a_file(void **_)
     file = slurp(in_folder("subs/test-1.srt"), &size);
     assert_string_equal(file, DECODE("test-1.wav", "--format", "srt"));
     free(file);
+    again = BMUF("decode", "half.safetensors", "test-1.wav", "test-1.wav",
+                 "--format", "trn");
+    assert_code(again, 0);
+    assert_says(again.err, "test-1.wav: an earlier input has the id test-1, "
+                           "too, and bmuf score takes an id once");
     again = BMUF("decode", "half.safetensors", "test-1.wav", "--format", "srt",
                  "--out", "subs");
     assert_fails(again, 73, "subs/test-1.srt exists", "--resume", "--force");

@@ -185,7 +185,8 @@ static void test_a_loss_that_does_not_fit_the_labels_is_rejected(void **_)
         BMUF("train", "frames.ini", "--out", "ce", "--set", "data.train=talk"),
         65, "talk has labels for whole sequences", "use ctc");
     assert_fails(BMUF("eval", "run/model.safetensors", "talk"), 65,
-                 "talk has labels for whole sequences");
+                 "talk has labels for whole sequences",
+                 "give a set with such labels, or a model trained with ctc");
 }
 
 int main(void)

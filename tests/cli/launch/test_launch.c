@@ -261,6 +261,8 @@ static void test_wrong_hosts_are_refused(void **_)
                  "a:4,b:4");
     assert_fails(train_with("", "--hosts", "-oProxyCommand=id"), 64,
                  "invalid host name");
+    assert_fails(train_with("", "--hosts", "a:4,"), 64,
+                 "--hosts a:4,: the name of a host is empty");
     assert_fails(train_with("", "--hostfile", in_folder("none")), 66, "none");
     assert_fails(train_with("", "--hosts", "no.such.host.invalid"), 69,
                  "no.such.host.invalid", "/etc/hosts");
@@ -432,7 +434,8 @@ static void test_a_full_tmpdir_is_named(void **_)
                        "ranks needs 21 MB");
     assert_int_equal(umount(in_folder("small")), 0);
     setenv("TMPDIR", "/nowhere", 1);
-    assert_fails(launch(), 73, "TMPDIR /nowhere: No such file");
+    assert_fails(launch(), 73, "TMPDIR /nowhere: No such file",
+                 "set TMPDIR to another folder");
     unsetenv("TMPDIR");
 }
 

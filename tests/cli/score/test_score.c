@@ -252,6 +252,13 @@ static void test_words_with_times_go_to_segments(void **state)
              "speaker"),
         "ann");
     json_decref(r);
+    write_text("g.ctm", "h A 0 0.5 one\n");
+    assert_fails(BMUF("score", "s.stm", "g.ctm"), 65,
+                 "s.stm and g.ctm have no recording in common: \"f\"",
+                 "but \"h\", channel A, in g.ctm");
+    write_text("h.trn", "one (h)\n");
+    assert_fails(BMUF("score", "f.trn", "h.trn", "--missing", "skip"), 65,
+                 "f.trn: no id is in all files, so there is no text to score");
     assert_fails(BMUF("score", "s.stm", "s.ctm", "f.trn"), 65,
                  "either all hypotheses are in ctm or none");
 }

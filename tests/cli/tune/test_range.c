@@ -76,6 +76,7 @@ static void test_mistakes_are_explained(void **_)
         {"sgd.momentum=0..0.9:logit", "is within 0 and 1"},
         {"sgd.local_state=1..2", "the setting is not a number"},
         {"train.rate=0.1,,0.2", "expected at most"},
+        {"block.steps=a..b", "of a range LOW..HIGH are numbers"},
     };
     bm_axis a;
 

@@ -767,6 +767,15 @@ static void test_symbol_tables_are_vocabularies(void **state)
     assert_string_equal(bm_vocab_symbol(v, 0), "<blank>");
     assert_int_equal(bm_vocab_class(v, "one"), 2);
     bm_vocab_free(v);
+    write_text("words.txt", "\xef\xbb\xbf<eps> 0\none 1\n");
+    assert_true(bm_vocab_is_table(in_folder("words.txt")));
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_class(v, "one"), 1);
+    bm_vocab_free(v);
+    write_text("words.txt", "\xef\xbb\xbf<blank>\none\n");
+    assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
+    assert_int_equal(bm_vocab_class(v, "one"), 1);
+    bm_vocab_free(v);
     write_text("words.txt", "<ctc> 0\n#1 1\na 2\n"); /* not at the end */
     assert_ok(bm_vocab_read(&v, in_folder("words.txt"), true));
     assert_int_equal(bm_vocab_size(v), 3);

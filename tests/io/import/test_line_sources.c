@@ -136,9 +136,43 @@ static void test_lists_of_images_are_read_with_their_texts(void **_)
     check_item(i, "left-p1", "one", (15 + 3) / 4);
     assert_null(next_item(i).id);
     bm_importer_close(i);
-    write_text("images.txt", "right/p1.png\nleft/none.png\nleft/p1.bin.png\n");
+    write_text("images.txt", "right/p1.png\nleft/bare.png\n");
+    write_page("left/bare.png", 1, 1); /* without a text */
     check_failure(in_folder("images.txt"), "", BM_ERR_FORMAT,
-                  "left/none.gt.txt: No such file");
+                  "left/bare.gt.txt: No such file");
+    check_failure(in_folder("images.txt"), "", BM_ERR_FORMAT, "images.txt:2: ");
+}
+
+/* As the files of a manifest are. */
+static void test_missing_files_of_lists_are_named_with_their_lines(void **_)
+{
+    (void)_;
+    write_text("gone.txt", "right/p1.png\n\nleft/none.png\n");
+    check_failure(in_folder("gone.txt"), "", BM_ERR_FORMAT,
+                  "1 of 2 files cannot be opened");
+    check_failure(in_folder("gone.txt"), "", BM_ERR_FORMAT, "gone.txt:3: ");
+    write_text("gone.txt", "# all\nleft/x.png\nleft/y.xml\n");
+    check_failure(in_folder("gone.txt"), "", BM_ERR_MISSING, "gone.txt:2: ");
+    check_failure(in_folder("gone.txt"), "", BM_ERR_MISSING,
+                  "left/x.png is missing, as are all 2 of the list; a relative "
+                  "path is looked for in the working directory");
+    write_text("gone.txt", "right/p1.png\nleft/y.xml\n");
+    check_failure(in_folder("gone.txt"), "", BM_ERR_FORMAT, "gone.txt:2: ");
+}
+
+static void test_marks_of_editors_before_lists_are_skipped(void **_)
+{
+    bm_importer *i = NULL;
+
+    (void)_;
+    write_text("marked.txt", "\xef\xbb\xbfright/p1.png\n");
+    open_images(&i, in_folder("marked.txt"), NULL);
+    check_item(i, "p1", "two", (15 + 3) / 4);
+    bm_importer_close(i);
+    write_text("marked.txt", "\xef\xbb\xbfp1 t o\n");
+    open_images(&i, in_folder("marked.txt"), in_folder("right"));
+    check_item(i, "p1", "to", (15 + 3) / 4);
+    bm_importer_close(i);
 }
 
 static void test_lists_of_characters_are_read(void **_)
@@ -722,6 +756,9 @@ int main(void)
         cmocka_unit_test(test_a_wrong_folder_of_images_is_one_line),
         cmocka_unit_test(test_lists_may_be_compressed_or_standard_input),
         cmocka_unit_test(test_lists_of_images_are_read_with_their_texts),
+        cmocka_unit_test(
+            test_missing_files_of_lists_are_named_with_their_lines),
+        cmocka_unit_test(test_marks_of_editors_before_lists_are_skipped),
         cmocka_unit_test(test_pages_that_are_read_once_say_so),
         cmocka_unit_test(test_pages_are_read_from_files_folders_and_lists),
         cmocka_unit_test(test_a_line_without_an_outline_is_left_out),
