@@ -6,6 +6,7 @@
 #include "io/batch/batch_settings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
