@@ -7,12 +7,12 @@
 
 enum { FIRST = 16 };
 
-bm_status bm_grow(void *list, size_t n, size_t *room, size_t size)
+bm_status bm_grow(void *list, size_t n, size_t *capacity, size_t size)
 {
-    size_t more = bm_size_add(bm_size_mul(2, *room), FIRST), bytes = 0;
+    size_t more = bm_size_add(bm_size_mul(2, *capacity), FIRST), bytes = 0;
     void *grown = NULL;
 
-    if (n < *room)
+    if (n < *capacity)
         return BM_OK;
     if (more <= n)
         more = bm_size_add(n, 1);
@@ -22,6 +22,6 @@ bm_status bm_grow(void *list, size_t n, size_t *room, size_t size)
     if (grown == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a list of %zu", more);
     memcpy(list, &grown, sizeof grown);
-    *room = more;
+    *capacity = more;
     return BM_OK;
 }

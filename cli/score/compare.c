@@ -288,7 +288,7 @@ const bm_verb bm_verb_compare = {
             "  bmuf compare run/* --on data/test\n\n"
             "Scores the model of each run on the same data set, and compares "
             "it with that of\nthe first: sequences are drawn again, the same "
-            "ones for both (docs/results/eval.md).\n",
+            "ones for both\n(docs/results/eval.md).\n",
     .flags = flags,
     .least = 2,
     .most = BM_MOST_NOUNS,

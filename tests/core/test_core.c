@@ -793,7 +793,7 @@ static void test_kinds_of_files_are_told_by_their_first_bytes(void **state)
         {BYTES("ID3\4\0"), "an MP3 recording", NULL, "--audio"},
         {BYTES("\xff\xfb\x90\x64\0"), "an MP3 recording", NULL, "--audio"},
         {BYTES("\xff\xf3\x88\xc4\0"), "an MP3 recording", NULL, "--audio"},
-        {BYTES("\xff\xfe{\0\"\0"), "a binary file", NULL, "text"},
+        {BYTES("\xff\xfe{\0\"\0"), "a text in UTF-16", NULL, "iconv"},
         {BYTES("\xff\xfb\xf0\x64\0"), "a binary file", NULL, "text"},
         {BYTES("FORM\0\0\1\0AIFF"), "an AIFF recording", NULL, "--audio"},
         {BYTES("\x93NUMPY\1\0"), "a NumPy array", NULL, "--features"},

@@ -21,18 +21,43 @@
 
 enum { SCALED = 2, COLUMNS = 2, PAD = 1, D = COLUMNS * SCALED };
 
+/* The ink of an image at half its size. */
+static int scaled(size_t row, size_t column)
+{
+    int sum = 0;
+
+    for (size_t i = 0; i < 4; i++)
+        sum += ink(2 * row + i / 2, 2 * column + i % 2);
+    return sum / 4;
+}
+
+static int by_ink(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The median ink of an image of this width, of two in the middle the larger. */
+static int paper(size_t width)
+{
+    int all[SCALED * 8];
+    size_t n = 0;
+
+    for (size_t column = 0; column < width / 2; column++)
+        for (size_t row = 0; row < SCALED; row++)
+            all[n++] = scaled(row, column);
+    qsort(all, n, sizeof *all, by_ink);
+    return all[n / 2];
+}
+
 /* Pixel k of the frames of an image of this width at half its size: columns
  * from left to right between those of the padding, each from top to bottom. */
 static int pixel(size_t width, size_t k)
 {
-    size_t column = k / SCALED, row = k % SCALED, sum = 0;
+    size_t column = k / SCALED, row = k % SCALED;
 
     if (column < PAD || column >= PAD + width / 2)
-        return 0;
-    column -= PAD;
-    for (size_t i = 0; i < 4; i++)
-        sum += (size_t)ink(2 * row + i / 2, 2 * column + i % 2);
-    return (int)(sum / 4);
+        return paper(width);
+    return scaled(row, column - PAD);
 }
 
 /* All of /inputs, which must be bytes. */
