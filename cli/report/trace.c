@@ -6,6 +6,7 @@
 #include "cli/report/trace_table.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static bm_status check_exists(const char *run, const char *path)
         return BM_OK;
     if (access(run, F_OK) != 0)
         return BM_FAIL(BM_ERR_MISSING, "%s: %s", run, strerror(errno));
+    BM_TRY(bm_search_folder_refuse(run));
     return BM_FAIL(BM_ERR_MISSING,
                    "%s does not exist; to record a trace, train with job.trace "
                    "= blocks A:B, of blocks that the run has",
