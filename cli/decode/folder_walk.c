@@ -79,8 +79,30 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     return false;
 }
 
-/* Adds the files of a folder to `out`, and its folders to `folders`. */
-static bm_status read_folder(bm_paths *out, bm_paths *folders,
+/* Is a folder one of those that its path leads through, from the first `root`
+ * bytes on? A link makes it so. */
+static bool is_in_itself(const char *path, const struct stat *info, size_t root)
+{
+    char above[PATH_MAX];
+    struct stat of;
+
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = strrchr(above, '/');
+         slash != NULL && (size_t)(slash - above) >= root;
+         slash = strrchr(above, '/')) {
+        slash[slash == above] = '\0';
+        if (stat(above, &of) == 0 && of.st_dev == info->st_dev &&
+            of.st_ino == info->st_ino)
+            return true;
+        if (slash == above)
+            break;
+    }
+    return false;
+}
+
+/* Adds the files of a folder to `out`, and its folders to `folders`. root: bytes
+ * of the path where the walk began. */
+static bm_status read_folder(bm_paths *out, bm_paths *folders, size_t root,
                              const char *folder, bm_input_kind kind)
 {
     DIR *d = opendir(folder);
@@ -95,17 +117,19 @@ static bm_status read_folder(bm_paths *out, bm_paths *folders,
     while (status == BM_OK && (entry = readdir(d)) != NULL) {
         char path[PATH_MAX];
         struct stat info;
+        bool there = false;
 
         if (entry->d_name[0] == '.' ||
             (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, folder,
                              entry->d_name) >= sizeof path ||
             lstat(path, &info) != 0)
             continue;
-        if (S_ISDIR(info.st_mode))
-            status = add(folders, path);
-        else if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-                 is_of_kind(path, kind))
-            status = add(out, path);
+        there = stat(path, &info) == 0;
+        if (there && S_ISDIR(info.st_mode))
+            status =
+                is_in_itself(path, &info, root) ? BM_OK : add(folders, path);
+        else if ((!there || S_ISREG(info.st_mode)) && is_of_kind(path, kind))
+            status = add(out, path); /* without a target it fails later */
     }
     closedir(d);
     return status;
@@ -119,10 +143,14 @@ static int compare(const void *a, const void *b)
 bm_status bm_folder_walk(bm_paths *out, const char *folder, bm_input_kind kind)
 {
     bm_paths folders = {0};
+    size_t root = strlen(folder);
     bm_status status = add(&folders, folder);
 
+    while (root > 1 && folder[root - 1] == '/')
+        root--;
+
     for (size_t i = 0; status == BM_OK && i < folders.n; i++)
-        status = read_folder(out, &folders, folders.path[i], kind);
+        status = read_folder(out, &folders, root, folders.path[i], kind);
     bm_paths_free(&folders);
     BM_TRY(status);
     if (out->n > 0)
