@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LARGEST_TEXT = 1 << 30 };
 
@@ -114,6 +115,20 @@ static void print(const bm_lm *lm, const measure *m)
            perplexity(m->log10_known, m->words - m->unknown + m->sentences));
 }
 
+/* What `lm *.arpa` would replace is a model that was not made here. */
+static bm_status check_output(const char *path)
+{
+    struct stat info;
+
+    BM_TRY(bm_file_try(path));
+    if (stat(path, &info) != 0 || info.st_size == 0 || bm_lm_is_compact(path))
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CREATE,
+                   "%s exists, and is no file that bmuf lm made; give another "
+                   "OUT, or remove it",
+                   path);
+}
+
 static bm_status lm(const bm_arguments *a)
 {
     const char *text = bm_argument(a, "score");
@@ -122,7 +137,7 @@ static bm_status lm(const bm_arguments *a)
     bm_status status = BM_OK;
 
     if (a->n_nouns == 2)
-        BM_TRY(bm_file_try(a->nouns[1]));
+        BM_TRY(check_output(a->nouns[1]));
     BM_TRY(bm_lm_open(&model, a->nouns[0]));
     if (a->n_nouns == 2)
         BM_TRY_DONE(bm_lm_write(model, a->nouns[1]));

@@ -33,7 +33,8 @@ extern const bm_edit_costs bm_edit_sclite; /* 4, 3, 3 */
 /*
  * *out <- the edits of a cheapest alignment of ref [n_ref] and hyp [n_hyp], with
  * costs of 1. The total is unique; ties prefer a match or substitution, then a
- * deletion. Fails only with BM_ERR_MEMORY; needs n_ref + 1 cells.
+ * deletion. Fails only with BM_ERR_MEMORY; needs n_ref + 1 cells, and time that
+ * grows with the length times the edits.
  */
 BM_CHECKED bm_status bm_edit(const int32_t *ref, size_t n_ref,
                              const int32_t *hyp, size_t n_hyp, bm_edits *out);
@@ -52,7 +53,7 @@ typedef struct bm_pair {
 /*
  * The alignment that bm_edit counts: out [n_ref + n_hyp] <- its pairs in order,
  * *n <- how many. Symbols are 0 or more. Fails only with BM_ERR_MEMORY; needs
- * (n_ref + 1) (n_hyp + 1) bytes.
+ * (n_ref + 1) (n_hyp + 1) bytes, of long texts with few edits much less.
  */
 BM_CHECKED bm_status bm_align(const int32_t *ref, size_t n_ref,
                               const int32_t *hyp, size_t n_hyp, bm_pair *out,
@@ -75,7 +76,8 @@ typedef struct bm_text_graph {
 /*
  * The cheapest alignment of hyp [n_hyp] with any text of the reference:
  * out [n_arcs + n_hyp] <- its pairs in order, *n <- how many; ties as in
- * bm_edit. Fails only with BM_ERR_MEMORY; needs n_nodes (n_hyp + 1) bytes.
+ * bm_edit. Fails only with BM_ERR_MEMORY; needs n_nodes (n_hyp + 1) bytes, of
+ * a reference without alternatives as bm_align.
  */
 BM_CHECKED bm_status bm_align_graph(const bm_text_graph *ref,
                                     const int32_t *hyp, size_t n_hyp,

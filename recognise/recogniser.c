@@ -190,6 +190,28 @@ done:
     return status;
 }
 
+/* Of models that this program wrote with all bits of the weights. A checkpoint
+ * has a checksum of its own. */
+static bm_status check_digest(const bm_st_file *f, const char *path,
+                              const float *model, size_t n)
+{
+    const char *digest = bm_st_text(f, "digest");
+    char found[BM_WEIGHTS_DIGEST];
+
+    if (digest == NULL)
+        return BM_OK;
+    bm_weights_digest(model, n, found);
+    if (strcmp(found, digest) != 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is damaged: its weights have the digest %s, its "
+                       "header says %.40s; copy it again, give a checkpoint of "
+                       "its run, or train again. If another program changed "
+                       "the weights, let it remove \"digest\" from "
+                       "__metadata__",
+                       path, found, digest);
+    return BM_OK;
+}
+
 /* The tensors of the file, which exist, say how much memory a network may
  * take. */
 static bm_status read_weights(bm_recogniser *r, bm_st_file *f, const char *path,
@@ -205,6 +227,8 @@ static bm_status read_weights(bm_recogniser *r, bm_st_file *f, const char *path,
     if (model == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
     status = bm_model_load(f, checkpoint, params, model);
+    if (status == BM_OK && !checkpoint)
+        status = check_digest(f, path, model, params->n);
     if (status == BM_OK) {
         bm_put(r->be, params->w, model, params->n);
         status = bm_sync(r->be);
@@ -449,8 +473,12 @@ void bm_weights_digest(const float *w, size_t n, char out[BM_WEIGHTS_DIGEST])
 bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,
                               const float *model)
 {
-    bm_text texts[BM_RECOGNISER_TEXTS];
+    enum { OWN = 1 };
+    const bm_params *params = bm_model_params(r->model);
+    char digest[BM_WEIGHTS_DIGEST];
+    bm_text texts[OWN + BM_RECOGNISER_TEXTS] = {{"digest", digest}};
 
-    bm_recogniser_texts(r, texts);
-    return bm_model_export(path, bm_model_params(r->model), model, texts);
+    bm_weights_digest(model, params->n, digest);
+    bm_recogniser_texts(r, texts + OWN);
+    return bm_model_export(path, params, model, texts);
 }

@@ -74,6 +74,27 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     return false;
 }
 
+/* Is a folder one of those that its path leads through, from the first `root`
+ * bytes on? A link makes it so. */
+static bool is_in_itself(const char *path, const struct stat *info, size_t root)
+{
+    char above[PATH_MAX];
+    struct stat of;
+
+    snprintf(above, sizeof above, "%s", path);
+    for (char *slash = strrchr(above, '/');
+         slash != NULL && (size_t)(slash - above) >= root;
+         slash = strrchr(above, '/')) {
+        slash[slash == above] = '\0';
+        if (stat(above, &of) == 0 && of.st_dev == info->st_dev &&
+            of.st_ino == info->st_ino)
+            return true;
+        if (slash == above)
+            break;
+    }
+    return false;
+}
+
 /* Is it PAGE XML or ALTO? */
 static bool is_page(const char *path)
 {
@@ -97,6 +118,7 @@ typedef struct walk {
     bm_paths folders; /* in which there may be more */
     bm_paths pages;   /* of images: PAGE XML and ALTO */
     bm_input_kind kind;
+    size_t root; /* bytes of the path where it began */
 } walk;
 
 static bm_status add_file(walk *w, const char *path)
@@ -121,16 +143,20 @@ static bm_status read_folder(walk *w, const char *folder)
     while (status == BM_OK && (entry = readdir(d)) != NULL) {
         char path[PATH_MAX];
         struct stat info;
+        bool there = false;
 
         if (entry->d_name[0] == '.' ||
             (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)n, folder,
                              entry->d_name) >= sizeof path ||
             lstat(path, &info) != 0)
             continue;
-        if (S_ISDIR(info.st_mode))
-            status = add(&w->folders, path);
-        else if (stat(path, &info) == 0 && S_ISREG(info.st_mode))
-            status = add_file(w, path);
+        there = stat(path, &info) == 0;
+        if (there && S_ISDIR(info.st_mode))
+            status = is_in_itself(path, &info, w->root)
+                         ? BM_OK
+                         : add(&w->folders, path);
+        else if (!there || S_ISREG(info.st_mode))
+            status = add_file(w, path); /* without a target it fails later */
     }
     closedir(d);
     return status;
@@ -171,9 +197,11 @@ static bm_status refuse_pages(const walk *w)
 
 bm_status bm_folder_walk(bm_paths *out, const char *folder, bm_input_kind kind)
 {
-    walk w = {.out = out, .kind = kind};
+    walk w = {.out = out, .kind = kind, .root = strlen(folder)};
     bm_status status = add(&w.folders, folder);
 
+    while (w.root > 1 && folder[w.root - 1] == '/')
+        w.root--;
     for (size_t i = 0; status == BM_OK && i < w.folders.n; i++)
         status = read_folder(&w, w.folders.path[i]);
     if (status == BM_OK)

@@ -20,8 +20,9 @@ bool bm_folder_has_shards(const char *folder);
 bool bm_folder_is_kaldi(const char *folder, bm_input_kind kind);
 
 /* The files of this kind in a folder and the folders in it, by their ending or
- * their first bytes, in byte order of their paths; hidden ones are left out, and
- * links to folders are not followed. Fails with BM_ERR_MISSING if a folder
+ * their first bytes, in byte order of their paths; hidden ones are left out.
+ * Links are followed, but not into a folder that they are in. Of links without a
+ * target those with a usual ending count. Fails with BM_ERR_MISSING if a folder
  * cannot be read, with BM_ERR_FORMAT if an image is that of a page whose PAGE XML or
  * ALTO is there, or with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_folder_walk(bm_paths *out, const char *folder,

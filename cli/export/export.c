@@ -5,11 +5,23 @@
 #include "cli/verbs.h"
 #include "compute/backend.h"
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
+#include "core/words.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const outputs[] = {"onnx", "npz", "out"};
 enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
+
+static bool is_same(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(other, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
 
 /* Before the model is read: wrong usage, and files that cannot be written. */
 static bm_status check(const bm_arguments *a, const char **weights)
@@ -30,6 +42,33 @@ static bm_status check(const bm_arguments *a, const char **weights)
                        "export: nothing to write; give --onnx FILE, --npz FILE "
                        "or --weights with --out FILE");
     return BM_OK;
+}
+
+/* Nothing replaces the model, and no model lies among those of a run: verbs would
+ * take it for one of the run. */
+static bm_status check_places(const bm_arguments *a, const char *model)
+{
+    const char *out = bm_argument(a, "out"), *slash = NULL;
+    char folder[4096] = ".";
+    size_t n = 0;
+
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        const char *path = bm_argument(a, outputs[i]);
+
+        if (path != NULL && is_same(path, model))
+            return BM_FAIL(BM_ERR_CREATE,
+                           "--%s %s is the model itself; give another file",
+                           outputs[i], path);
+    }
+    slash = out != NULL ? strrchr(out, '/') : NULL;
+    if (out == NULL)
+        return BM_OK;
+    if (slash != NULL)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - out + 1), out);
+    n = strlen(folder);
+    if (bm_ends_with(folder, "/checkpoints/"))
+        folder[n - strlen("checkpoints/")] = '\0';
+    return bm_run_folder_refuse(folder);
 }
 
 static bm_status write_narrow(const bm_recogniser *r, const char *path,
@@ -70,6 +109,7 @@ static bm_status export(const bm_arguments *a)
 
     BM_TRY(check(a, &weights));
     BM_TRY(bm_recogniser_find(a->nouns[0], model, sizeof model));
+    BM_TRY(check_places(a, model));
     BM_TRY(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(bm_recogniser_read(&r, be, model, 1));
     status = write_all(a, &r, weights);

@@ -7,6 +7,7 @@
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/file/path.h"
+#include "core/file/search_folder.h"
 #include "core/log.h"
 
 #include <stdlib.h>
@@ -264,6 +265,7 @@ static bm_status read_arguments(const bm_arguments *a,
     BM_TRY(find_source(a, importer, &source->path));
     if (bm_argument(a, "out") == NULL)
         return BM_FAIL(BM_ERR_ARG, "pack needs --out DIR");
+    BM_TRY(bm_run_folder_refuse(bm_argument(a, "out")));
     source->targets = bm_argument(a, "targets");
     source->image_dir = bm_argument(a, "image-dir");
     source->pipes = bm_argument(a, "allow-pipes") != NULL;

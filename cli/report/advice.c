@@ -170,6 +170,15 @@ static double whole_batch(const bm_regime *s, double size)
     return floor(size);
 }
 
+/* Does a size of mini-batches keep more than one sequence in them where that
+ * counts? See advise_on_statistics. */
+static bool keeps_statistics(const bm_regime *s, double size)
+{
+    double least = 1.5 * s->sequence_frames;
+
+    return !s->batch_statistics || s->batch_frames < least || size >= least;
+}
+
 /* Keeps the number of workers if any size of mini-batches and blocks allows it,
  * then the size of mini-batches. False: there is too little data for any. */
 static bool propose(const bm_regime *s, proposal *p)
@@ -185,7 +194,7 @@ static bool propose(const bm_regime *s, proposal *p)
             do {
                 p->batch = whole_batch(s, size);
                 p->average = average != 0;
-                if (has_blocks(s, p))
+                if (keeps_statistics(s, p->batch) && has_blocks(s, p))
                     return true;
                 size /= 2;
             } while (size >= least);
@@ -232,11 +241,12 @@ static void advise_together(listener *l, const bm_regime *s)
     words w = {{0}};
 
     if (!propose(s, &p)) {
-        warn(l, RULE_TOGETHER,
-             "no block size avoids the warnings above: an epoch has %.0f "
-             "frames, in mini-batches of %.0f; use more data or smaller "
-             "mini-batches",
-             s->epoch_frames, s->batch_frames);
+        warn(
+            l, RULE_TOGETHER,
+            "no block size avoids the warnings about blocks: an epoch has %.0f "
+            "frames, in mini-batches of %.0f; use more data or smaller "
+            "mini-batches",
+            s->epoch_frames, s->batch_frames);
         return;
     }
     if (p.workers != s->workers)
@@ -249,7 +259,7 @@ static void advise_together(listener *l, const bm_regime *s)
     if (p.average)
         add(&w, "sgd.local_state=average");
     add_block(&w, s, &p);
-    warn(l, RULE_TOGETHER, "these settings avoid the warnings above:%s",
+    warn(l, RULE_TOGETHER, "these settings avoid the warnings about blocks:%s",
          w.text);
 }
 
@@ -422,9 +432,9 @@ unsigned bm_advise(const bm_regime *s,
     advise_on_diloco(&l, s);
     if (s->filtered && s->workers > 1)
         advise_on_filter(&l, s, &g);
-    if (n > 0)
+    if (n > 0 && !s->begun)
         advise_together(&l, s);
-    else
+    else if (n == 0)
         advise_on_balance(&l, s, &g);
     return l.rules;
 }

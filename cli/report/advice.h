@@ -43,6 +43,7 @@ typedef struct bm_regime {
     double warmup;     /* epochs in which the learning rate rises */
     size_t unlabelled; /* sequences without a text where others have one */
     double passes;     /* epochs of data that each worker learns from in all */
+    bool begun;        /* the run has blocks, so that its settings stay */
 } bm_regime;
 
 typedef struct bm_gains {
@@ -61,8 +62,8 @@ double bm_longest_time_constant(const bm_regime *s);
 
 /*
  * Calls warn() for every doubtful choice. If some are about the number of
- * workers and the sizes of blocks and mini-batches, the last call proposes
- * settings with which none of these is left. Returns a bit for every rule that
+ * workers and the sizes of blocks and mini-batches, and the run has not begun, the
+ * last call proposes settings with which none of these is left. Returns a bit for every rule that
  * does not hold; 0: all do.
  */
 unsigned bm_advise(const bm_regime *s,

@@ -4,6 +4,7 @@
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
 #include "core/file/path.h"
+#include "core/file/search_folder.h"
 #include "core/words.h"
 
 #include <dirent.h>
@@ -20,13 +21,16 @@ static bool exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* Refuses a directory with files but without config.ini: it is no run. */
+/* Refuses the folder of a search, and a directory with files but without
+ * config.ini: it is no run. */
 static bm_status check_ownership(const bm_run *run)
 {
-    DIR *directory = opendir(run->directory);
+    DIR *directory = NULL;
     const struct dirent *entry = NULL;
     bool foreign = false;
 
+    BM_TRY(bm_search_folder_refuse(run->directory));
+    directory = opendir(run->directory);
     if (directory == NULL)
         return BM_FAIL(BM_ERR_CREATE, "%s: %s", run->directory,
                        strerror(errno));

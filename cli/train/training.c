@@ -144,6 +144,7 @@ static bm_status advise(bm_training *t)
     status = bm_regime_of(t->set, t->train, plan, &what);
     bm_plan_free(plan);
     BM_TRY(status);
+    what.begun = t->newest[0] != '\0';
     t->momentum = what.momentum;
     t->block_rate = what.rate;
     log_filter(t, &what);

@@ -3,17 +3,29 @@
 #include "core/shell_word.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
+static bool has(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+
+    return n >= 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
+}
+
+static bool is_search(const char *folder)
+{
+    return has(folder, "record/journal.jsonl");
+}
+
 bm_status bm_search_folder_refuse(const char *folder)
 {
-    char record[PATH_MAX], below[PATH_MAX];
+    char below[PATH_MAX];
     bm_shell_text trials, best;
 
-    if (snprintf(record, sizeof record, "%s/record/journal.jsonl", folder) >=
-            (int)sizeof record ||
-        access(record, F_OK) != 0)
+    if (!is_search(folder))
         return BM_OK;
     snprintf(below, sizeof below, "%s/trials", folder);
     trials = bm_shell_word(below);
@@ -24,4 +36,16 @@ bm_status bm_search_folder_refuse(const char *folder)
                    "its runs, and once it has ended bmuf train %s --out RUN "
                    "trains the best configuration",
                    folder, trials.text, best.text);
+}
+
+bm_status bm_run_folder_refuse(const char *folder)
+{
+    bool search = is_search(folder);
+
+    if (!search && !has(folder, "journal.jsonl"))
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CREATE,
+                   "%s is a %s, whose files belong together; give another "
+                   "--out",
+                   folder, search ? "search of bmuf tune" : "run");
 }

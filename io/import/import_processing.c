@@ -29,14 +29,14 @@ static bm_status check_speakers(const bm_importer *i)
     if (faults.n == 0)
         return BM_OK;
     if (faults.n == bm_manifest_size(m) / (bm_manifest_copies(m) + 1))
-        return BM_FAIL(BM_ERR_CONFIG,
+        return BM_FAIL(BM_ERR_FORMAT,
                        "%s.normalise = %s needs the speaker of each row, and "
                        "none of %s has one; add \"speaker\" (in Kaldi's "
                        "directories utt2spk), or normalise by utterance or "
                        "global",
                        i->ops->section, norm, bm_manifest_path(m));
     return BM_FAIL(
-        BM_ERR_CONFIG,
+        BM_ERR_FORMAT,
         "%s.normalise = %s needs the speaker of each row; add it, or "
         "normalise by utterance or global:%s%s",
         i->ops->section, norm, faults.text, bm_faults_more(&faults).text);

@@ -148,10 +148,17 @@ static bm_status reserve_space(const bm_st_writer *w)
     do
         error = posix_fallocate(w->file.fd, 0, (off_t)w->bytes);
     while (error == EINTR);
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    if (error == EFBIG)
+        return BM_FAIL(
+            BM_ERR_IO,
+            "%s would have %" PRIu64
+            " bytes, which is more than files may have here (%s): "
+            "raise the limit, ulimit -f, or see what the disk's file "
+            "system allows",
+            w->file.path, w->bytes, strerror(error));
+    if (error == ENOSPC || error == EDQUOT)
         return BM_FAIL(BM_ERR_IO,
-                       "%s: disk full: no space for %" PRIu64
-                       " bytes (%s); free space or keep fewer checkpoints",
+                       "%s: disk full: no space for %" PRIu64 " bytes (%s)",
                        w->file.path, w->bytes, strerror(error));
     return BM_OK;
 }

@@ -322,6 +322,20 @@ void bm_lm_close(bm_lm *lm)
     free(lm);
 }
 
+bool bm_lm_is_compact(const char *path)
+{
+    char begin[sizeof magic] = "";
+    int fd = -1;
+    bool compact = false;
+
+    if (bm_file_open_regular(&fd, path) != BM_OK)
+        return false;
+    compact = pread(fd, begin, sizeof begin, 0) == sizeof begin &&
+              memcmp(begin, magic, sizeof magic) == 0;
+    close(fd);
+    return compact;
+}
+
 bm_status bm_lm_write(const bm_lm *lm, const char *path)
 {
     return bm_file_write(path, lm->memory, lm->size);

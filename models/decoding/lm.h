@@ -41,6 +41,9 @@ typedef struct bm_lm_state {
 BM_CHECKED bm_status bm_lm_open(bm_lm **out, const char *path);
 void bm_lm_close(bm_lm *lm);
 
+/* Is it a file of the compact form, by its first bytes? */
+bool bm_lm_is_compact(const char *path);
+
 /* Writes the compact form. Fails with BM_ERR_CREATE or BM_ERR_IO. */
 BM_CHECKED bm_status bm_lm_write(const bm_lm *lm, const char *path);
 

@@ -175,6 +175,12 @@ static bm_status add_word(reader *r, const char *word, float p, float backoff)
     bm_lm_gram g = {
         .words = {(uint32_t)s->n_words}, .p = p, .backoff = backoff};
 
+    if (!bm_is_utf8(word))
+        return fail(r,
+                    "the word \"%.60s\" is not UTF-8; estimate the model from "
+                    "a text in UTF-8. What cuts characters off a text, such as "
+                    "sed, needs LC_ALL=C.UTF-8 for that",
+                    word);
     if (s->n_words == UINT32_MAX - 1)
         return fail(r, "more than %u words", UINT32_MAX - 1);
     if (bm_grow(&s->words, s->n_words, &r->room_words, sizeof *s->words) !=

@@ -445,6 +445,16 @@ static void test_a_packing_that_fails_keeps_what_was_there(void **_)
     assert_int_equal(files("half", "*.bmuf.h5"), 3);
 }
 
+static void test_a_run_gets_no_shards(void **_)
+{
+    (void)_;
+    make_short_manifest(false);
+    assert_int_equal(mkdir(in_folder("run"), 0777), 0);
+    write_text("run/journal.jsonl", "");
+    assert_fails(PACK("run", "--force"), 73, "run is a run", "another --out");
+    assert_int_equal(files("run", "*.bmuf.h5"), 0);
+}
+
 /* Rows 0 to 42 are in the first four shards, and no row behind them can be read:
  * the fifth would stay as it was, and no shard would be the last one. */
 static void test_a_last_shard_that_can_be_made_no_more_is_a_failure(void **_)
@@ -495,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_a_packing_goes_on_with_shards_of_its_name_alone),
         cmocka_unit_test(test_a_packing_that_goes_on_counts_all_symbols),
         cmocka_unit_test(test_a_packing_that_fails_keeps_what_was_there),
+        cmocka_unit_test(test_a_run_gets_no_shards),
         cmocka_unit_test(
             test_a_last_shard_that_can_be_made_no_more_is_a_failure),
     };

@@ -360,6 +360,15 @@ static void test_language_models_are_compiled(void **_)
     assert_fails(BMUF("lm", "words.txt"), 65, "words.txt:3: there is no line");
     assert_fails(BMUF("lm", "nowhere.arpa"), 66, "nowhere.arpa");
     assert_fails(BMUF("lm", "words.arpa", "nowhere/words.lm"), 73, "nowhere/");
+
+    /* What this program made is replaced, another file is not. */
+    assert_code(BMUF("lm", "words.arpa", "words.lm"), 0);
+    write_text("more.arpa", arpa);
+    assert_fails(BMUF("lm", "words.arpa", "more.arpa"), 73, "more.arpa exists",
+                 "another OUT");
+    assert_fails(BMUF("lm", "words.arpa", "words.arpa"), 73, "exists");
+    assert_code(BMUF("lm", "more.arpa"), 0);
+    assert_says(BMUF("lm", "words.lm").out, "1-grams         5\n");
 }
 
 int main(void)

@@ -363,6 +363,94 @@ static void test_the_best_alternative_is_aligned(void **state)
     }
 }
 
+/* out <- the alignment by the table of all costs, from its end: a match or
+ * substitution, else a deletion, else an insertion. Returns its first pair. */
+static size_t align_slowly(const int32_t *ref, size_t n, const int32_t *hyp,
+                           size_t m, const bm_edit_costs *c, bm_pair *out)
+{
+    size_t *table = zeros((n + 1) * (m + 1), sizeof *table), at = n + m;
+    size_t i = n, j = m;
+
+#define AT(i, j) table[(i) * (m + 1) + (j)]
+    for (i = 0; i <= n; i++)
+        for (j = 0; j <= m; j++) {
+            size_t best = i == 0 && j == 0 ? 0 : SIZE_MAX, next = 0;
+
+            if (i > 0 && j > 0) {
+                next = ref[i - 1] == hyp[j - 1] ? 0 : c->substitution;
+                best = AT(i - 1, j - 1) + next;
+            }
+            if (i > 0 && AT(i - 1, j) + c->deletion < best)
+                best = AT(i - 1, j) + c->deletion;
+            if (j > 0 && AT(i, j - 1) + c->insertion < best)
+                best = AT(i, j - 1) + c->insertion;
+            AT(i, j) = best;
+        }
+    for (i = n, j = m; i > 0 || j > 0;) {
+        bm_pair pair = {-1, -1};
+        bool both =
+            i > 0 && j > 0 &&
+            AT(i, j) == AT(i - 1, j - 1) +
+                            (ref[i - 1] == hyp[j - 1] ? 0 : c->substitution);
+        bool deletion =
+            !both && i > 0 && AT(i, j) == AT(i - 1, j) + c->deletion;
+
+        if (both || deletion)
+            pair.ref = ref[--i];
+        if (!deletion)
+            pair.hyp = hyp[--j];
+        out[--at] = pair;
+    }
+#undef AT
+    free(table);
+    return at;
+}
+
+/* Only a band of the table is computed. Errors of 0 to 100 %, and parts that
+ * were moved, for which the band must grow. */
+static void test_long_texts_are_aligned_as_by_the_whole_table(void **state)
+{
+    enum { MOST = 900 };
+    static int32_t ref[MOST], hyp[2 * MOST];
+    static bm_pair slow[3 * MOST], pairs[3 * MOST];
+    static bm_text_arc arcs[MOST];
+
+    (void)state;
+    for (uint64_t k = 0; k < 120; k++) {
+        const bm_edit_costs *costs =
+            k % 2 == 0 ? &bm_edit_unit : &bm_edit_sclite;
+        size_t n = pick(k << 20, MOST), m = 0, at = 0, found = 0;
+        size_t errors = k % 12, move = k % 5 == 0 ? pick(k << 20 | 1, 400) : 0;
+        size_t symbols = 2 + k % 7;
+        bm_text_graph line = {arcs, n, n + 1};
+        bm_edits e = {0}, counted = {0};
+
+        for (size_t i = 0; i < n; i++) {
+            ref[i] = (int32_t)pick(k << 20 | (16 + 4 * i), symbols);
+            arcs[i] = (bm_text_arc){i, i + 1, ref[i]};
+        }
+        for (size_t i = 0; i < n; i++) {
+            size_t kind = pick(k << 20 | (17 + 4 * i), 30);
+
+            if (kind >= errors)
+                hyp[m++] = ref[(i + move) % n];
+            else if (kind % 3 == 0)
+                hyp[m++] = (int32_t)pick(k << 20 | (18 + 4 * i), symbols);
+            else if (kind % 3 == 1)
+                hyp[m] = hyp[m + 1] = ref[i], m += 2;
+        }
+        at = align_slowly(ref, n, hyp, m, costs, slow);
+        assert_ok(bm_align_graph(&line, hyp, m, costs, pairs, &found));
+        assert_int_equal(found, n + m - at);
+        assert_memory_equal(pairs, slow + at, found * sizeof *pairs);
+        assert_ok(bm_edit_priced(ref, n, hyp, m, costs, &e));
+        counted = count(pairs, found);
+        assert_int_equal(e.insertions, counted.insertions);
+        assert_int_equal(e.deletions, counted.deletions);
+        assert_int_equal(e.substitutions, counted.substitutions);
+    }
+}
+
 /* ---- matched pairs ------------------------------------------------------- */
 
 /* Pairs of a text like "a:a b:x c:- -:d", letters for words. */
@@ -454,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_aligned_is_told_by_the_score),
         cmocka_unit_test(test_costs_of_sclite_make_other_alignments),
         cmocka_unit_test(test_the_best_alternative_is_aligned),
+        cmocka_unit_test(test_long_texts_are_aligned_as_by_the_whole_table),
         cmocka_unit_test(test_two_good_words_end_a_segment),
         cmocka_unit_test(test_z_is_the_mean_over_its_standard_error),
         cmocka_unit_test(test_few_or_equal_differences_are_not_tested),

@@ -306,6 +306,9 @@ static void test_errors_of_arpa_files_are_placed(void **state)
     refused_with("b a", "b d", "bad.arpa:18: \"d\" is not among the 1-grams");
     refused_with("-1.25\tb a\n", "", "there are 3 2-grams and not 4");
     refused_with("b a", "a b", "the 2-gram \"a b\" occurs twice");
+    refused_with("\tb\t", "\t\xc3\t",
+                 "bad.arpa:13: the word \"\xc3\" is not "
+                 "UTF-8");
     refused_with("\t<unk>", "\ta", "the 1-gram \"a\" occurs twice");
     refused_with("\\end\\", "", "\\end\\ is missing");
     refused_with("\\3-grams:", "\\4-grams:", "\\3-grams: is missing");

@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
+#include "core/file/search_folder.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/shard/dataset.h"
@@ -193,6 +194,7 @@ static bm_status make_corpus(const bm_corpus *c)
     int lock = -1;
     bm_status status = BM_OK;
 
+    BM_TRY(bm_run_folder_refuse(c->s.out));
     BM_TRY(bm_file_make_directory(c->s.out));
     snprintf(listen, sizeof listen, "%.4000s/listen", c->s.out);
     BM_TRY(bm_file_lock(&lock, c->s.out, lock_name));

@@ -204,6 +204,21 @@ static void test_a_folder_is_all_its_recordings(void **_)
     assert_string_equal(line_of(DECODE("tree"), 1), line_of(DECODE("one"), 0));
 }
 
+/* As a file that is missing. */
+static void test_a_link_without_a_target_is_named(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("linked"), 0777), 0);
+    assert_int_equal(symlink("../tree", in_folder("linked/tree")), 0);
+    assert_int_equal(symlink("none.wav", in_folder("linked/gone.wav")), 0);
+    o = BMUF("decode", "half.safetensors", "linked", "--format", "trn");
+    assert_code(o, 65);
+    assert_int_equal(count_of(o.out, "(tree/"), 3);
+    assert_says(o.err, "linked/gone.wav: No such file");
+}
+
 static void test_a_recording_comes_from_stdin(void **_)
 {
     const command c = {.words =
@@ -497,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_commands_of_lists_run_if_allowed),
         cmocka_unit_test(test_a_byte_order_mark_is_skipped),
         cmocka_unit_test(test_a_folder_is_all_its_recordings),
+        cmocka_unit_test(test_a_link_without_a_target_is_named),
         cmocka_unit_test(test_a_recording_comes_from_stdin),
         cmocka_unit_test(test_other_rates_are_resampled),
         cmocka_unit_test(test_a_low_rate_is_noted_once),

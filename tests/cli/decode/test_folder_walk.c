@@ -4,6 +4,8 @@
 #include "tests/support/support.h"
 
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* The walk finds these files and no other. */
 static void assert_walk(bm_input_kind kind, const char *const *names, size_t n)
@@ -43,11 +45,37 @@ static void test_images_are_found_by_first_bytes_or_endings(void **state)
     assert_walk(BM_IMAGES, names, sizeof names / sizeof *names);
 }
 
+/* Links lead on, but not in a circle; one that leads nowhere is found, to be
+ * reported. */
+static void test_links_are_followed(void **state)
+{
+    static const char *const paths[] = {"links/a/x.wav", "links/b/x.wav",
+                                        "links/gone.wav", "links/here.wav"};
+    bm_paths found = {0};
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("links"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("links/a"), 0777), 0);
+    write_text("links/a/x.wav", "");
+    assert_int_equal(symlink("a", in_folder("links/b")), 0);
+    assert_int_equal(symlink("..", in_folder("links/a/up")), 0);
+    assert_int_equal(symlink("../links", in_folder("links/a/self")), 0);
+    assert_int_equal(symlink("a/x.wav", in_folder("links/here.wav")), 0);
+    assert_int_equal(symlink("nowhere.wav", in_folder("links/gone.wav")), 0);
+    assert_int_equal(symlink("nowhere", in_folder("links/notes.txt")), 0);
+    assert_ok(bm_folder_walk(&found, in_folder("links/"), BM_RECORDINGS));
+    assert_int_equal(found.n, sizeof paths / sizeof *paths);
+    FOR_EACH (i, paths)
+        assert_string_equal(found.path[i], in_folder(paths[i]));
+    bm_paths_free(&found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_of_features_have_the_endings_that_are_read),
         cmocka_unit_test(test_images_are_found_by_first_bytes_or_endings),
+        cmocka_unit_test(test_links_are_followed),
     };
 
     return cmocka_run_group_tests_name("folder_walk", tests, folder_make,

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Writes the model with such weights, reads it back, and gives both vectors;
  * free(*x), free(*y). */
@@ -242,6 +243,40 @@ static void test_scales_of_a_file_are_checked(void **_)
     assert_non_null(strstr(bm_last_error(), "too large"));
 }
 
+/* No file that is read as a model of a run is replaced or added, nor the input. */
+static void test_a_model_of_a_run_is_not_replaced(void **_)
+{
+    static const char *const places[] = {"run/model.safetensors",
+                                         "run/small.safetensors",
+                                         "run/checkpoints/small.safetensors"};
+    size_t n = 0, m = 0;
+    char *before = slurp(in_folder("every.safetensors"), &n), *after = NULL;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("run"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("run/checkpoints"), 0777), 0);
+    write_text("run/journal.jsonl", "");
+    spill(in_folder("run/model.safetensors"), before, n);
+    FOR_EACH (i, places)
+        assert_fails(
+            BMUF("export", "run", "--weights", "fp16", "--out", places[i]), 73,
+            "run", "another");
+    assert_fails(
+        BMUF("export", "every.safetensors", "--npz", "./every.safetensors"), 73,
+        "is the model itself");
+    after = slurp(in_folder("run/model.safetensors"), &m);
+    assert_int_equal(m, n);
+    assert_memory_equal(after, before, n);
+    free(after);
+    after = slurp(in_folder("every.safetensors"), &m);
+    assert_memory_equal(after, before, n);
+    free(after);
+    free(before);
+    assert_code(BMUF("export", "run", "--npz", "run/net.npz", "--weights",
+                     "fp16", "--out", "half.safetensors"),
+                0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_a_narrow_file_is_smaller),
         cmocka_unit_test(test_weights_that_are_held_give_the_same_logits),
         cmocka_unit_test(test_scales_of_a_file_are_checked),
+        cmocka_unit_test(test_a_model_of_a_run_is_not_replaced),
     };
 
     return cmocka_run_group_tests_name("export_weights", tests,

@@ -72,7 +72,8 @@ static void assert_proposes(const bm_regime *s, const char *words,
     char last[300];
 
     snprintf(last, sizeof last,
-             "these settings avoid the warnings above: --set %s\n", settings);
+             "these settings avoid the warnings about blocks: --set %s\n",
+             settings);
     if (t.n != 2 || !strstr(t.text, words) || !strstr(t.text, last))
         print_error("not just '%s' and '%s':\n%s", words, last, t.text);
     assert_true(t.n == 2 && strstr(t.text, words) && strstr(t.text, last));
@@ -441,7 +442,20 @@ static void test_a_small_set_gets_one_proposal(void **_)
     s.batch_in_sequences = true;
     s.block_frames = 16 * 320;
     assert_non_null(strstr(warnings_of(&s).text,
-                           "these settings avoid the warnings above: "));
+                           "these settings avoid the warnings about blocks: "));
+}
+
+/* Its settings cannot be changed any more. */
+static void test_a_run_that_has_begun_gets_no_proposal(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    s.local_momentum = 0;
+    s.batch_frames = 240000;
+    assert_int_equal(warnings_of(&s).n, 2);
+    s.begun = true;
+    assert_warns(&s, "a worker's share of a block is 0.5 of a mini-batch");
 }
 
 /* Settings that go with the others: no mean of local states where models are
@@ -530,13 +544,17 @@ static void test_what_is_proposed_leaves_no_warning(void **_)
                                   : BM_BLOCK_BY_WORKER;
         s.epoch_frames = s.batch_frames * (1 + 400 * bm_rng_uniform(&rng));
         s.block_frames = s.epoch_frames * bm_rng_uniform(&rng) + 1;
+        s.batch_statistics =
+            i % 7 == 0 && s.batch_frames >= 1.5 * s.sequence_frames;
         t = warnings_of(&s);
         if (t.n == 0)
             continue;
-        if (strstr(t.text, "no block size avoids the warnings above") != NULL) {
+        if (strstr(t.text, "no block size avoids the warnings about blocks") !=
+            NULL) {
             hopeless++;
             assert_true(s.epoch_frames <
-                        3 * s.sequence_frames + s.batch_frames);
+                        (s.batch_statistics ? 6 : 3) * s.sequence_frames +
+                            s.batch_frames);
             continue;
         }
         follow(&s, &t);
@@ -592,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_training_too_short_for_momentum_warns),
         cmocka_unit_test(test_a_share_below_a_mini_batch_warns),
         cmocka_unit_test(test_a_small_set_gets_one_proposal),
+        cmocka_unit_test(test_a_run_that_has_begun_gets_no_proposal),
         cmocka_unit_test(test_what_is_proposed_goes_with_the_other_settings),
         cmocka_unit_test(test_what_is_proposed_leaves_no_warning),
         cmocka_unit_test(test_each_rule_has_a_bit),

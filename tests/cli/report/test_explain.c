@@ -416,8 +416,9 @@ static void test_explain_fails_and_warns(void **_)
     o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=5000");
     assert_code(o, 0);
     assert_says(o.out, "warning: an epoch is one block");
-    assert_says(o.out,
-                "warning: these settings avoid the warnings above: --set ");
+    assert_says(
+        o.out,
+        "warning: these settings avoid the warnings about blocks: --set ");
     o = BMUF("explain", "tiny.ini", "--set", "block.frames_total=100");
     assert_code(o, 0);
     assert_says(o.out, "of a mini-batch, so some workers learn nothing");

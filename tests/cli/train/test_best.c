@@ -178,6 +178,39 @@ static void test_without_dev_there_is_no_best_model(void **_)
     assert_int_equal(events("blind", "best"), 0);
 }
 
+/* The last bit of a weight is another one: the file is refused. A program that
+ * changes weights leaves the digest out. */
+static void test_a_damaged_model_is_refused(void **_)
+{
+    static const char *const names[] = {"kept/model-best.safetensors",
+                                        "kept/model.safetensors"};
+
+    (void)_;
+    FOR_EACH (i, names) {
+        size_t size = 0, at = 0;
+        char *file = slurp(in_folder(names[i]), &size), *digest = NULL;
+
+        file[size - 4] ^= 1;
+        spill(in_folder("bad.safetensors"), file, size);
+        assert_fails(BMUF("eval", "bad.safetensors", "test"), 65,
+                     "bad.safetensors is damaged", "checkpoint");
+        assert_fails(BMUF("decode", "bad.safetensors", "test"), 65, "damaged");
+        assert_fails(BMUF("export", "bad.safetensors", "--npz", "bad.npz"), 65,
+                     "damaged");
+        assert_fails(BMUF("train", "tiny.ini", "--out", "none", "--set",
+                          "train.init=bad.safetensors"),
+                     65, "damaged");
+        for (at = 8; digest == NULL && at + 8 < size; at++)
+            if (memcmp(file + at, "\"digest\"", 8) == 0)
+                digest = file + at;
+        assert_non_null(digest);
+        memcpy(digest, "\"ditest\"", 8); /* as without one */
+        spill(in_folder("changed.safetensors"), file, size);
+        assert_code(BMUF("eval", "changed.safetensors", "test"), 0);
+        free(file);
+    }
+}
+
 /* ---- stops ----------------------------------------------------------------- */
 
 /* After a kill between the best model and the checkpoint of its block, the file
@@ -338,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_best_model_on_dev_is_kept),
+        cmocka_unit_test(test_a_damaged_model_is_refused),
         cmocka_unit_test(test_of_an_average_the_evaluated_model_is_kept),
         cmocka_unit_test(test_without_dev_there_is_no_best_model),
         cmocka_unit_test(test_a_model_ahead_of_the_checkpoint_stays_right),

@@ -164,6 +164,28 @@ static void test_a_search_is_not_taken_for_a_run(void **_)
     assert_fails(BMUF("eval", "one", "dev"), 64, lists, trains);
     assert_fails(BMUF("report", "one"), 64, lists, trains);
     assert_fails(BMUF("scale", "one"), 64, lists, trains);
+    assert_fails(BMUF("trace", "one"), 64, lists, trains);
+}
+
+/* As a run of its own it could not be resumed as a search. */
+static void test_nothing_is_trained_or_packed_into_a_search(void **_)
+{
+    char *before = read_whole("one", "config.ini"), *after = NULL;
+    outcome o;
+
+    (void)_;
+    assert_fails(BMUF("train", "tune.ini", "--out", "one"), 64,
+                 "one is a search of bmuf tune");
+    o = BMUF("train", "tune.ini", "--out", "one", "--dry-run");
+    assert_code(o, 64);
+    assert_says(o.err, "one is a search of bmuf tune");
+    assert_fails(BMUF("pack", "--audio", "dev.jsonl", "--out", "one"), 73,
+                 "one is a search of bmuf tune", "another --out");
+    after = read_whole("one", "config.ini");
+    assert_string_equal(after, before);
+    assert_int_not_equal(access(in_folder("one/checkpoints"), F_OK), 0);
+    free(before);
+    free(after);
 }
 
 static void test_a_killed_search_goes_on(void **_)
@@ -818,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_a_run_that_stopped_after_an_epoch_goes_on),
         cmocka_unit_test(test_trials_do_not_depend_on_how_many_run),
         cmocka_unit_test(test_a_search_is_not_taken_for_a_run),
+        cmocka_unit_test(test_nothing_is_trained_or_packed_into_a_search),
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),

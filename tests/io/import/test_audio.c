@@ -601,7 +601,7 @@ static void test_normalising_by_speaker_needs_speakers(void **state)
                                    "{\"id\":\"b\",\"audio\":\"a.wav\","
                                    "\"speaker\":\"x\"}\n"
                                    "{\"id\":\"c\",\"audio\":\"a.wav\"}\n"),
-                     BM_ERR_CONFIG);
+                     BM_ERR_FORMAT);
     assert_non_null(strstr(bm_last_error(), "m.jsonl:1: a has no \"speaker\""));
     assert_null(strstr(bm_last_error(), "m.jsonl:2"));
     assert_non_null(strstr(bm_last_error(), "m.jsonl:3: c has no \"speaker\""));
@@ -609,7 +609,7 @@ static void test_normalising_by_speaker_needs_speakers(void **state)
                                    SET("features.normalise=speaker"),
                                    "{\"id\":\"a\",\"audio\":\"a.wav\"}\n"
                                    "{\"id\":\"b\",\"audio\":\"a.wav\"}\n"),
-                     BM_ERR_CONFIG);
+                     BM_ERR_FORMAT);
     assert_non_null(
         strstr(bm_last_error(), "m.jsonl has one; add \"speaker\""));
     assert_null(strstr(bm_last_error(), "m.jsonl:"));

@@ -232,7 +232,7 @@ static void test_a_full_disk_fails_on_all_ranks(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, BM_ERR_IO);
-    assert_non_null(strstr(bm_last_error(), "disk full"));
+    assert_non_null(strstr(bm_last_error(), "ulimit -f"));
     load_as(WHOLE, comm, path, N);
     assert_int_equal(scratch_count(&s, false), 1);
     assert_int_equal(

@@ -259,7 +259,7 @@ static void test_a_full_disk_leaves_the_old_file(void **state)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_int_equal(status, BM_ERR_IO);
-    assert_non_null(strstr(bm_last_error(), "disk full"));
+    assert_non_null(strstr(bm_last_error(), "ulimit -f"));
     check_kept(&s, path);
     scratch_close(&s);
 }
