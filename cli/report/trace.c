@@ -37,7 +37,7 @@ static bm_status check_exists(const char *run, const char *path)
     if (!bm_is_run(run))
         return BM_FAIL(BM_ERR_MISSING,
                        "%s is not a run; give the folder of one run, which has "
-                       "a config.ini",
+                       "a journal.jsonl",
                        run);
     return BM_FAIL(BM_ERR_MISSING,
                    "%s does not exist; to record a trace, train with job.trace "

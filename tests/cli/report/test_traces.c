@@ -406,6 +406,8 @@ static void test_damaged_traces_are_reported(void **_)
     (void)_;
     assert_fails(BMUF("trace", "nowhere"), 66, "nowhere");
     assert_ok(bm_file_make_directory(in_folder("blank")));
+    assert_fails(BMUF("trace", "blank"), 66, "not a run");
+    write_text("blank/journal.jsonl", "");
     assert_fails(BMUF("trace", "blank"), 66, "job.trace");
     make_run();
     cut_off(in_folder("slow/trace/rank-1.json"), 0.7);
