@@ -361,6 +361,7 @@ static void make_rank(int rank, int ranks, int attempt)
 static void make_run(void)
 {
     assert_ok(bm_file_make_directory(in_folder("slow/trace")));
+    write_text("slow/journal.jsonl", "");
     for (int r = 0; r < 3; r++)
         make_rank(r, 3, 1);
 }
