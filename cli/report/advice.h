@@ -23,6 +23,7 @@ typedef struct bm_regime {
     bool blocks;             /* models are exchanged at block ends */
     bool in_parts;           /* by block.fragments or block.overlap */
     bool some_workers;       /* block.workers says how many take part */
+    bool begun;              /* the run has blocks, so that its settings stay */
     double momentum;         /* eta */
     double rate;             /* zeta */
     bool adam;               /* the local update is AdamW, else momentum SGD */
@@ -43,7 +44,6 @@ typedef struct bm_regime {
     double warmup;     /* epochs in which the learning rate rises */
     size_t unlabelled; /* sequences without a text where others have one */
     double passes;     /* epochs of data that each worker learns from in all */
-    bool begun;        /* the run has blocks, so that its settings stay */
 } bm_regime;
 
 typedef struct bm_gains {
