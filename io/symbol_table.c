@@ -28,7 +28,7 @@ bool bm_symbol_table_is(const char *text)
 
 static bool is(symbol s, const char *name)
 {
-    return strlen(name) == s.n && strncmp(name, s.at, s.n) == 0;
+    return s.at != NULL && strlen(name) == s.n && strncmp(name, s.at, s.n) == 0;
 }
 
 static bool is_blank(symbol s)

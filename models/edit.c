@@ -336,7 +336,7 @@ done:
 bm_status bm_align(const int32_t *ref, size_t n_ref, const int32_t *hyp,
                    size_t n_hyp, bm_pair *out, size_t *n)
 {
-    bm_text_graph line = {malloc((n_ref + 1) * sizeof *line.arcs), n_ref,
+    bm_text_graph line = {calloc(n_ref + 1, sizeof *line.arcs), n_ref,
                           n_ref + 1};
     bm_status status = BM_OK;
 

@@ -189,7 +189,7 @@ static bm_status take_floats(bm_kaldi_file *f, bm_frames *x,
 static bm_status take_doubles(bm_kaldi_file *f, bm_frames *x,
                               bm_problem *problem)
 {
-    double chunk[512];
+    double chunk[512] = {0};
     size_t n = x->n * x->dim;
 
     for (size_t i = 0; i < n && !bm_problem_is(problem);) {

@@ -276,11 +276,11 @@ static void list_name(const uint8_t *name, size_t n, char *list)
 
     if (n < 4 || memcmp(name + n - 4, ".npy", 4) != 0)
         return;
-    if (used + n + 8 < BM_MOST_DETAIL)
+    if (used + n + 16 < BM_MOST_DETAIL)
         sprintf(list + used, "%s%.*s", used == 0 ? "; it has " : ", ",
                 (int)(n - 4), (const char *)name);
     else if (used > 0 && strcmp(list + used - 2, "..") != 0)
-        strcpy(list + used, ", ..");
+        memcpy(list + used, ", ..", sizeof ", ..");
 }
 
 /* Looks through the central directory. Returns NULL or the error. */
