@@ -74,8 +74,8 @@ static bool is_of_kind(const char *path, bm_input_kind kind)
     return false;
 }
 
-/* Is a folder one of those that its path leads through, from the first `root`
- * bytes on? A link makes it so. */
+/* Is a folder also one of its parents, below the first `root` bytes of the path? A
+ * link that leads upwards is, and following it would never end. */
 static bool is_in_itself(const char *path, const struct stat *info, size_t root)
 {
     char above[PATH_MAX];
@@ -167,7 +167,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Have both files one name, but for their endings? */
+/* Do the names of both files differ in their ending only? */
 static bool same_stem(const char *a, const char *b)
 {
     const char *left = strrchr(a, '/') + 1, *right = strrchr(b, '/') + 1;
@@ -177,7 +177,7 @@ static bool same_stem(const char *a, const char *b)
            strchr(right + n + 1, '.') == NULL;
 }
 
-/* Fails if an image is that of a page, of which each line is an input. */
+/* Fails if an image is of a whole page: decoding reads lines. */
 static bm_status refuse_pages(const walk *w)
 {
     for (size_t i = 0; i < w->pages.n; i++)

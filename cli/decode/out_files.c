@@ -65,7 +65,7 @@ static bool has_ids(const bm_format *format)
     return !format->single && format != &bm_format_txt;
 }
 
-/* Said of the first id that two inputs on stdout have. */
+/* Warns of the first id that two inputs on stdout have. */
 static bm_status warn_of_id(bm_out_files *f, const bm_input *input)
 {
     bm_status status = f->warned ? BM_OK : add_name(f, input->id);
@@ -113,9 +113,10 @@ bm_status bm_out_files_claim(bm_out_files *f, bm_input *input, bool *skip)
     return BM_OK;
 }
 
-/* out <- the way from a folder to a file, as "../lines/a.png". False: one of them
- * is not there, or the way is too long. */
-static bool find_way(const char *folder, const char *file, char out[PATH_MAX])
+/* out <- the path of a file relative to a folder, as "../lines/a.png". False if one
+ * of them does not exist or the path is too long. */
+static bool relative_path(const char *folder, const char *file,
+                          char out[PATH_MAX])
 {
     char from[PATH_MAX], to[PATH_MAX];
     size_t shared = 0, n = 0;
@@ -137,14 +138,14 @@ bm_status bm_out_files_write(const bm_out_files *f, const bm_decoded *result)
 {
     const bm_input *input = result->input;
     bm_decoded from_file = *result;
-    char path[PATH_MAX], way[PATH_MAX];
+    char path[PATH_MAX], relative[PATH_MAX];
     bm_file_replacement r;
     bm_status status = BM_OK;
 
     BM_TRY(path_of(f, input->id, path));
     if (strcmp(input->shown, input->path) == 0 &&
-        find_way(f->folder, input->path, way))
-        from_file.from_file = way;
+        relative_path(f->folder, input->path, relative))
+        from_file.from_file = relative;
     BM_TRY(bm_file_replace_begin(&r, path));
     BM_TRY_DONE(bm_file_replace_stream(&r));
     f->format->write(r.stream, &from_file);

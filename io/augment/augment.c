@@ -126,8 +126,7 @@ size_t bm_augment_frames(const bm_augmenter *a, uint64_t key,
 
 /* ---- time and place -------------------------------------------------------- */
 
-/* *old [*capacity] <- at least n elements of `size` bytes; contents are lost.
- * */
+/* *old [*capacity] <- room for n elements of `size` bytes; contents are lost. */
 static bm_status reserve(void **old, size_t *capacity, size_t n, size_t size)
 {
     void *grown = NULL;
