@@ -316,35 +316,30 @@ static bm_status parse_times(const bm_word *word, char *text, size_t *times)
     return BM_OK;
 }
 
-/* What other programs call a layer, as bm_word_plain writes it. */
+/* Layers of other programs that are written here with arguments, or with
+ * several layers. */
 static const struct {
     const char *theirs, *ours;
-} of_others[] = {
-    {"affine dense fc", "linear"},
+} written[] = {
     {"avgpool avgpool2d", "pool:TIMExHEIGHT,mean"},
-    {"bn batchnorm batchnorm1d batchnorm2d", "batchnorm"},
     {"concat concatenate", "branches"},
     {"conv1d", "splice and linear, or conv:CHANNELS,TIMExHEIGHT"},
-    {"conv2d", "conv"},
-    {"depthwiseconv separableconv", "depthwise"},
-    {"instancenorm1d instancenorm2d", "instancenorm"},
-    {"ln layernorm", "layernorm"},
-    {"leakyrelu lrelu", "leaky_relu"},
     {"lstmp", "lstm:CELLS,project:SIZE"},
-    {"maxpool maxpool2d", "pool"},
-    {"mha multiheadattention selfattention", "attention"},
-    {"silu", "swish"},
     {"tdnn", "splice and linear"},
 };
 
+/* What a layer of another program is called here, NULL: not known. */
 static const char *of_another(const char *name)
 {
     char plain[40];
 
     bm_word_plain(name, strlen(name), plain, sizeof plain);
-    for (size_t i = 0; i < sizeof of_others / sizeof of_others[0]; i++)
-        if (bm_is_word_of(plain, of_others[i].theirs))
-            return of_others[i].ours;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i]->others != NULL && bm_is_word_of(plain, known[i]->others))
+            return known[i]->name;
+    for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
+        if (bm_is_word_of(plain, written[i].theirs))
+            return written[i].ours;
     return NULL;
 }
 

@@ -8,33 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PyTorch's name of a weight that has the same shape there. */
-static const char *name_of(const bm_layer *l, const char *name)
-{
-    static const struct {
-        const bm_layer_ops *layer;
-        const char *ours, *theirs;
-    } names[] = {
-        {&bm_layer_linear, "w", "weight"},
-        {&bm_layer_linear, "b", "bias"},
-        {&bm_layer_conv, "b", "bias"},
-        {&bm_layer_depthwise, "b", "bias"},
-        {&bm_layer_batchnorm, "gamma", "weight"},
-        {&bm_layer_batchnorm, "beta", "bias"},
-        {&bm_layer_batchnorm, "mean", "running_mean"},
-        {&bm_layer_batchnorm, "var", "running_var"},
-        {&bm_layer_layernorm, "gamma", "weight"},
-        {&bm_layer_layernorm, "beta", "bias"},
-        {&bm_layer_instancenorm, "gamma", "weight"},
-        {&bm_layer_instancenorm, "beta", "bias"},
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i].layer == l->ops && strcmp(names[i].ours, name) == 0)
-            return names[i].theirs;
-    return name;
-}
-
 /* As layer k of the network. */
 static bm_status add(bm_npz *z, size_t k, const char *name, const float *x,
                      int rank, const size_t *dim)
@@ -120,8 +93,8 @@ static bm_status add_layer(bm_npz *z, size_t k, const bm_layer *l)
         if (kernels && strcmp(w->name, "w") == 0)
             BM_TRY(add_kernels(z, k, l));
         else
-            BM_TRY(add(z, k, name_of(l, w->name), bm_layer_weight(l, w->name),
-                       w->rank, w->dim));
+            BM_TRY(add(z, k, w->torch != NULL ? w->torch : w->name,
+                       bm_layer_weight(l, w->name), w->rank, w->dim));
     }
     return BM_OK;
 }

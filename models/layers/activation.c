@@ -31,16 +31,17 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
                          dx.data);
 }
 
-#define ACTIVATION(f, text)                                                    \
+#define ACTIVATION(f, names, text)                                             \
     const bm_layer_ops bm_layer_##f = {                                        \
         .name = #f,                                                            \
+        .others = names,                                                       \
         .help = #f "  " text,                                                  \
         .plan = plan,                                                          \
         .forward = forward,                                                    \
         .backward = backward,                                                  \
     }
 
-ACTIVATION(relu, "y = max(x, 0)");
-ACTIVATION(leaky_relu, "y = x, or 0.01 x below 0");
-ACTIVATION(tanh, "y = tanh(x)");
-ACTIVATION(sigmoid, "y = 1 / (1 + exp(-x))");
+ACTIVATION(relu, NULL, "y = max(x, 0)");
+ACTIVATION(leaky_relu, "leakyrelu lrelu", "y = x, or 0.01 x below 0");
+ACTIVATION(tanh, NULL, "y = tanh(x)");
+ACTIVATION(sigmoid, NULL, "y = 1 / (1 + exp(-x))");

@@ -383,6 +383,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_attention = {
     .name = "attention",
+    .others = "mha multiheadattention selfattention",
     .help = "attention:HEADS  self-attention with relative positions over the "
             "frames of a sequence",
     .plan = plan,

@@ -15,9 +15,13 @@ static bm_status plan(bm_layer *l)
 
     BM_TRY(bm_channel_norm_plan(l));
     C = bm_channel_norm_channels(l);
-    l->weights[2] = (bm_weight){
-        .name = "mean", .rank = 1, .dim = {C, 1, 1, 1}, .statistic = true};
+    l->weights[2] = (bm_weight){.name = "mean",
+                                .torch = "running_mean",
+                                .rank = 1,
+                                .dim = {C, 1, 1, 1},
+                                .statistic = true};
     l->weights[3] = (bm_weight){.name = "var",
+                                .torch = "running_var",
                                 .rank = 1,
                                 .dim = {C, 1, 1, 1},
                                 .statistic = true,
@@ -57,6 +61,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_batchnorm = {
     .name = "batchnorm",
+    .others = "bn batchnorm batchnorm1d batchnorm2d",
     .help = "batchnorm  each channel to mean 0 and variance 1, times gamma, "
             "plus beta",
     .plan = plan,

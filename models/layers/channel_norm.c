@@ -14,9 +14,10 @@ bm_status bm_channel_norm_plan(bm_layer *l)
         return bm_layer_fail(l, "%s takes no arguments", l->ops->name);
     l->n_out = l->n_in;
     l->channels = l->channels_in;
-    l->weights[0] =
-        (bm_weight){.name = "gamma", .rank = 1, .dim = {C, 1, 1, 1}};
-    l->weights[1] = (bm_weight){.name = "beta", .rank = 1, .dim = {C, 1, 1, 1}};
+    l->weights[0] = (bm_weight){
+        .name = "gamma", .torch = "weight", .rank = 1, .dim = {C, 1, 1, 1}};
+    l->weights[1] = (bm_weight){
+        .name = "beta", .torch = "bias", .rank = 1, .dim = {C, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }

@@ -34,7 +34,8 @@ static bm_status plan(bm_layer *l)
                     .rank = 4,
                     .dim = {bm_window_taps(l->time, l->dilation[0]),
                             bm_window_taps(l->rows, l->dilation[1]), C, N}};
-    l->weights[1] = (bm_weight){.name = "b", .rank = 1, .dim = {N, 1, 1, 1}};
+    l->weights[1] = (bm_weight){
+        .name = "b", .torch = "bias", .rank = 1, .dim = {N, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
@@ -106,6 +107,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_conv = {
     .name = "conv",
+    .others = "conv2d",
     .help = "conv:CHANNELS,TIMExHEIGHT[,stride:TxH][,pad:TxH][,dilation:TxH]  "
             "convolution of columns of pixels",
     .plan = plan,

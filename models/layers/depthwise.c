@@ -38,8 +38,8 @@ static bm_status plan(bm_layer *l)
                                 .rank = 2,
                                 .dim = {l->time.size, l->n_in, 1, 1},
                                 .stacked = BM_NO_MATRIX};
-    l->weights[1] =
-        (bm_weight){.name = "b", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
+    l->weights[1] = (bm_weight){
+        .name = "b", .torch = "bias", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
@@ -83,6 +83,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_depthwise = {
     .name = "depthwise",
+    .others = "depthwiseconv separableconv",
     .help = "depthwise:FRAMES[,stride:FRAMES]  convolution over time of each "
             "feature alone",
     .plan = plan,

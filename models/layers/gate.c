@@ -29,6 +29,7 @@ static void backward_swish(bm_layer *l, const bm_pass *p, bm_tensor x,
 
 const bm_layer_ops bm_layer_swish = {
     .name = "swish",
+    .others = "silu",
     .help = "swish  y = x / (1 + exp(-x)), also called SiLU",
     .plan = plan_swish,
     .forward = forward_swish,

@@ -147,6 +147,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_instancenorm = {
     .name = "instancenorm",
+    .others = "instancenorm1d instancenorm2d",
     .help = "instancenorm  each channel of each sequence to mean 0 and "
             "variance 1, times gamma, plus beta",
     .plan = bm_channel_norm_plan,

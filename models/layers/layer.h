@@ -19,7 +19,8 @@
  * separator between branches, and the layer that closes it (group.c).
  *
  * To add one: write models/layers/<name>.c, then add its line to BM_LAYERS, and
- * its formula in double precision to tests/models/test_forward.c.
+ * its formula in double precision to tests/models/test_forward.c. To export it
+ * to ONNX, see cli/export/onnx_flow.h.
  */
 #ifndef BM_MODELS_LAYERS_LAYER_H
 #define BM_MODELS_LAYERS_LAYER_H
@@ -59,7 +60,9 @@ typedef struct bm_layer bm_layer;
 
 /* One array of a layer's weights, for names in checkpoints. */
 typedef struct bm_weight {
-    const char *name; /* "wx"; the segment is then "0.lstm.wx" */
+    const char *name;  /* "wx"; the segment is then "0.lstm.wx" */
+    const char *torch; /* in PyTorch, if the shape is the same there, too; NULL:
+                          `name` */
     int rank;
     size_t dim[4];
     size_t stacked; /* matrices, one after the other; 0: one if rank > 1;
@@ -124,8 +127,10 @@ typedef enum bm_role {
 } bm_role;
 
 typedef struct bm_layer_ops {
-    const char *name; /* in [model] net */
-    const char *help; /* with its arguments: "linear[:SIZE]  y = W x + b" */
+    const char *name;   /* in [model] net */
+    const char *others; /* other programs' names, small letters and digits with
+                           blanks between: "dense fc". NULL: none. */
+    const char *help;   /* with its arguments: "linear[:SIZE]  y = W x + b" */
     bm_role role;
     /* Given n_in, channels_in, n_out (0: the layer decides) and args, sets the
      * other sizes, windows and weights below. Fails with bm_layer_fail. */

@@ -10,10 +10,12 @@ static bm_status plan(bm_layer *l)
         return bm_layer_fail(l, "layernorm takes no arguments");
     l->n_out = l->n_in;
     l->channels = l->channels_in;
-    l->weights[0] =
-        (bm_weight){.name = "gamma", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
-    l->weights[1] =
-        (bm_weight){.name = "beta", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
+    l->weights[0] = (bm_weight){.name = "gamma",
+                                .torch = "weight",
+                                .rank = 1,
+                                .dim = {l->n_in, 1, 1, 1}};
+    l->weights[1] = (bm_weight){
+        .name = "beta", .torch = "bias", .rank = 1, .dim = {l->n_in, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
@@ -56,6 +58,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_layernorm = {
     .name = "layernorm",
+    .others = "ln layernorm",
     .help = "layernorm  each frame to mean 0 and variance 1, times gamma, "
             "plus beta",
     .plan = plan,

@@ -9,10 +9,12 @@ static bm_status plan(bm_layer *l)
         return bm_layer_fail(l,
                              "the size is missing, as in linear:128; only the "
                              "last layer takes it from the vocabulary");
-    l->weights[0] =
-        (bm_weight){.name = "w", .rank = 2, .dim = {l->n_out, l->n_in, 1, 1}};
-    l->weights[1] =
-        (bm_weight){.name = "b", .rank = 1, .dim = {l->n_out, 1, 1, 1}};
+    l->weights[0] = (bm_weight){.name = "w",
+                                .torch = "weight",
+                                .rank = 2,
+                                .dim = {l->n_out, l->n_in, 1, 1}};
+    l->weights[1] = (bm_weight){
+        .name = "b", .torch = "bias", .rank = 1, .dim = {l->n_out, 1, 1, 1}};
     l->n_weights = 2;
     return BM_OK;
 }
@@ -67,6 +69,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_linear = {
     .name = "linear",
+    .others = "affine dense fc",
     .help = "linear[:SIZE]  y = W x + b; the last layer needs no size",
     .plan = plan,
     .init = init,

@@ -85,6 +85,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
 const bm_layer_ops bm_layer_pool = {
     .name = "pool",
+    .others = "maxpool maxpool2d",
     .help = "pool:TIMExHEIGHT[,mean][,stride:TxH][,pad:TxH]  the maximum or "
             "mean of each window; pool:all[,mean] of a whole sequence",
     .plan = plan,
