@@ -59,6 +59,14 @@ case $1 in
         out=$(value --out "$@")
         mkdir -p "$out/trials/t000" "$out/trials/t001"
         printf 't%03d\t1\ttrain.rate=0.%d\t-\n' 0 1 1 2 >"$out/trials.tsv"
+        case $out in
+            *search-100h*) # t001 is best on dev with the seed that all have
+                printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' trial seed state ler seconds \
+                    train.rate sgd.momentum t000 1 done 0.15 9 0.1 0.9 \
+                    t001 1 done 0.14 9 0.2 0.8 t002 1 diverged '' 9 0.3 0.95 \
+                    t000-s2 2 done 0.13 9 0.1 0.9 >"$out/trials.tsv"
+                ;;
+        esac
         echo 'Mean over seeds'
         echo 't001     4.00 % (3.00 % to 5.00 %), 3 of 3 seeds'
         echo 't000     5.00 % (4.00 % to 6.00 %), 3 of 3 seeds'
@@ -222,6 +230,19 @@ $2" ] || fault "$1: makes $made hours"
 prepared hours 30
 fails 'bmuf train' experiments/scaleup/hundred
 prepared hundred 100
+
+# A search: its trials, and the best with three seeds, of which it has trained the first.
+ends 64 experiments/scaleup/search other
+rm -f experiments/scaleup/searches.tsv
+fails 'bmuf eval .*average-16-2' experiments/scaleup/search average-16
+prepared search 100
+[ "$(cut -f 1-7 experiments/scaleup/searches.tsv | tail -n 3)" = "$(
+    printf 'average-16\t%s\t%d\t%s\tsgd.momentum\t%s\t%s\n' t001 1 0.2 0.8 0.14 \
+        t002 1 0.3 0.95 '' t000-s2 2 0.1 0.9 0.13)" ] ||
+    fault "search: other trials: $(cat experiments/scaleup/searches.tsv)"
+ends 0 experiments/scaleup/search average-16
+[ "$(calls 'bmuf tune') $(calls 'bmuf train')" = '0 2' ] || fault 'search: not the seeds that are left'
+called 'train .*digits-100h-searched-average-16-3 .*train.rate=0.2 --set sgd.momentum=0.8 --set job.seed=3'
 
 # A row once more, with its settings, into another table.
 printf 'digits-100h-growing-64-2\tdigits-100h\t10\t4\t0\t4\te\tblock.workers=16@0 64@1 job.seed=2\n' \
