@@ -213,7 +213,7 @@ bm_status bm_front_end_learn(bm_front_end *f, size_t speaker, const char *path,
     return status;
 }
 
-void bm_front_end_hear(bm_front_end *f, size_t speaker)
+void bm_front_end_set_speaker(bm_front_end *f, size_t speaker)
 {
     f->speaker = speaker;
 }
@@ -279,7 +279,7 @@ static double empty_above(const bm_recording_settings *s, long rate)
 }
 
 /* f->sound -> *out */
-static bm_status hear(bm_front_end *f, bm_input_frames *out)
+static bm_status compute_frames(bm_front_end *f, bm_input_frames *out)
 {
     const bm_recording_settings *s = &f->recording;
     bm_sound *sound = &f->sound;
@@ -321,7 +321,7 @@ bm_status bm_front_end_samples(bm_front_end *f, const float *x, size_t n,
             return BM_FAIL(BM_ERR_FORMAT, "sample %zu is NaN or infinite", i);
         s->x[i] = 32768 * x[i];
     }
-    return hear(f, out);
+    return compute_frames(f, out);
 }
 
 /* A file of another kind: says which. */
@@ -352,7 +352,7 @@ static bm_status read_sound(bm_front_end *f, const char *path, bm_excerpt part,
         bm_sound_read(&f->sound, path, f->recording.channel, part, &problem));
     if (bm_problem_is(&problem))
         return fail_as(&problem, path, "recording");
-    status = hear(f, out);
+    status = compute_frames(f, out);
     if (status == BM_ERR_FORMAT)
         return BM_FAIL(status, "%s: %s", path, bm_last_message());
     return status;

@@ -62,7 +62,7 @@ const char *bm_front_end_normalise(const bm_front_end *f);
  *
  *     bm_front_end_speakers(f, n);
  *     bm_front_end_learn(f, speaker, path, part);     for each input
- *     bm_front_end_hear(f, speaker);                  for each input again
+ *     bm_front_end_set_speaker(f, speaker);                  for each input again
  *     bm_front_end_file(f, path, part, &frames);
  *
  * They fail as bm_front_end_file. Images have no speakers.
@@ -70,7 +70,7 @@ const char *bm_front_end_normalise(const bm_front_end *f);
 BM_CHECKED bm_status bm_front_end_speakers(bm_front_end *f, size_t n);
 BM_CHECKED bm_status bm_front_end_learn(bm_front_end *f, size_t speaker,
                                         const char *path, bm_excerpt part);
-void bm_front_end_hear(bm_front_end *f, size_t speaker);
+void bm_front_end_set_speaker(bm_front_end *f, size_t speaker);
 
 /*
  * The frames of a file, of an image in memory, or of features as the feature

@@ -156,7 +156,7 @@ static bm_status pack_row(packing *p, const bm_manifest_row *row)
     size_t n = 0;
     bm_status status = BM_OK;
 
-    bm_front_end_hear(p->front, row->speaker_number);
+    bm_front_end_set_speaker(p->front, row->speaker_number);
     status = bm_front_end_file(p->front, row->path, part, &frames);
     if (status == BM_ERR_FORMAT || status == BM_ERR_MISSING) {
         if (p->unread++ < MOST_LOGGED)

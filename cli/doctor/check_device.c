@@ -16,7 +16,7 @@ static const char *text(const json_t *o, const char *key)
 }
 
 /* Devices, their memory, and whether they reach each other's. */
-static void tell_devices(bm_check_context *e)
+static void print_devices(bm_check_context *e)
 {
     const json_t *list = json_object_get(e->facts, "devices");
     size_t n = json_array_size(list);
@@ -61,7 +61,7 @@ static void host(bm_check_context *e)
         json_object_set_new(e->facts, "device",
                             json_string(bm_backend_about(be)));
         bm_backend_close(be);
-        tell_devices(e);
+        print_devices(e);
     } else if (wanted) {
         bm_find(e, BM_FATAL, "fix this, or use --device cpu",
                 "no device cuda: %s", bm_last_message());

@@ -59,7 +59,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         killed_by = number;
 }
 
-bool bm_attempt_asked(void)
+bool bm_attempt_stop_requested(void)
 {
     return asked != 0;
 }
@@ -305,7 +305,7 @@ static void look(session *s)
         /* The first that died: others may die of that. */
         if (h.state == BM_HEARTBEAT_DEAD && (dead < 0 || r == s->dead))
             dead = r;
-        bm_watchdog_hear(&s->watchdog, r, &h, now);
+        bm_watchdog_update(&s->watchdog, r, &h, now);
         s->seen = s->seen || s->watchdog.of[r].seen;
         if (h.state == BM_HEARTBEAT_NONE && s->watchdog.of[r].seen)
             s->leaving = true;

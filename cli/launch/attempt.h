@@ -36,7 +36,7 @@ typedef struct bm_outcome {
 } bm_outcome;
 
 /* Whether a signal asked for a stop since the first attempt. */
-bool bm_attempt_asked(void);
+bool bm_attempt_stop_requested(void);
 
 /* Runs mpirun to its end. Fails with BM_ERR_MEMORY if it cannot be started. */
 BM_CHECKED bm_status bm_attempt_run(const bm_attempt *a, bm_outcome *out);

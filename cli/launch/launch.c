@@ -18,7 +18,7 @@
 
 /* Logs the command, and puts it into the environment of the ranks, for the
  * journal. */
-static void tell_command(char *const *words)
+static void log_command(char *const *words)
 {
     char *line = bm_mpirun_command_text(words);
 
@@ -76,7 +76,7 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
     setenv(BM_FENCE_ATTEMPT, r->own, 1);
     status = bm_mpirun_command(&plan.words, a, allocation, scratch.path);
     if (status == BM_OK) {
-        tell_command(plan.words);
+        log_command(plan.words);
         status = bm_attempt_run(&plan, out);
     }
     bm_mpirun_command_free(plan.words);
@@ -130,7 +130,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
             BM_TRY_DONE(choose_hosts(&fewer, allocation, r.run));
             now = &fewer;
         }
-        if (again && bm_attempt_asked()) { /* meanwhile */
+        if (again && bm_attempt_stop_requested()) { /* meanwhile */
             o.asked = true;
             again = false;
         }

@@ -85,8 +85,8 @@ static void note_pause(bm_watchdog *w, const bm_watched *r, double now)
         *longest = now - r->moved;
 }
 
-void bm_watchdog_hear(bm_watchdog *w, int rank, const bm_heartbeat *h,
-                      double now)
+void bm_watchdog_update(bm_watchdog *w, int rank, const bm_heartbeat *h,
+                        double now)
 {
     bm_watched *r = &w->of[rank];
 

@@ -67,9 +67,9 @@ BM_CHECKED bm_status bm_watchdog_new(bm_watchdog *w, int ranks,
                                      double now);
 void bm_watchdog_free(bm_watchdog *w);
 
-/* Tells what a rank wrote last. Call it for all ranks, then look. */
-void bm_watchdog_hear(bm_watchdog *w, int rank, const bm_heartbeat *h,
-                      double now);
+/* Takes over what a rank wrote last. Call it for all ranks, then look. */
+void bm_watchdog_update(bm_watchdog *w, int rank, const bm_heartbeat *h,
+                        double now);
 
 /* Warns once of each pause, after a quarter of its limit. */
 bm_verdict bm_watchdog_look(bm_watchdog *w, double now);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is told -------------------------------------------------------- */
+/* ---- what is logged ------------------------------------------------------ */
 
 #define STATES(X) X(running) X(done) X(converged) X(stopped) X(failed)
 static const char *const states[] = {

@@ -62,7 +62,7 @@ bm_observer bm_dev_examples_choose(bm_dev_examples *x, const bm_dataset *data)
     return (bm_observer){x, see};
 }
 
-/* ---- telling ------------------------------------------------------------- */
+/* ---- logging ------------------------------------------------------------- */
 
 /* Collective. All ranks get what one of them has seen of example i. */
 static bm_status spread(bm_dev_examples *x, size_t i, bm_comm *comm)
@@ -83,8 +83,8 @@ static bm_status spread(bm_dev_examples *x, size_t i, bm_comm *comm)
     return bm_comm_broadcast_bytes(comm, x->seen[i], x->size[i], (int)of[1]);
 }
 
-bm_status bm_dev_examples_tell(bm_dev_examples *x, bm_comm *comm,
-                               bm_telemetry *t)
+bm_status bm_dev_examples_log(bm_dev_examples *x, bm_comm *comm,
+                              bm_telemetry *t)
 {
     for (size_t i = 0; i < x->n; i++) {
         BM_TRY(spread(x, i, comm));

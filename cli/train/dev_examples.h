@@ -7,7 +7,7 @@
  *
  *     status = bm_evaluate(evaluator, &observer, &evaluation);
  *     if (status == BM_OK)
- *         status = bm_dev_examples_tell(&x, comm, telemetry);
+ *         status = bm_dev_examples_log(&x, comm, telemetry);
  *     bm_dev_examples_free(&x);
  */
 #ifndef BM_CLI_TRAIN_DEV_EXAMPLES_H
@@ -34,8 +34,8 @@ bm_observer bm_dev_examples_choose(bm_dev_examples *x, const bm_dataset *data);
 
 /* Collective. Rank 0 collects what all ranks have seen, and hands it to t.
  * Fails with BM_ERR_MEMORY, or as the communication does. */
-BM_CHECKED bm_status bm_dev_examples_tell(bm_dev_examples *x, bm_comm *comm,
-                                          bm_telemetry *t);
+BM_CHECKED bm_status bm_dev_examples_log(bm_dev_examples *x, bm_comm *comm,
+                                         bm_telemetry *t);
 
 void bm_dev_examples_free(bm_dev_examples *x);
 

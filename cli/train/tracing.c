@@ -23,7 +23,7 @@ static void warn(bm_status status)
                bm_last_message());
 }
 
-static double tell_time(void)
+static double now_seconds(void)
 {
     return bm_clock();
 }
@@ -62,7 +62,7 @@ static bm_status begin(bm_tracing *t, bm_comm *comm, const char *directory,
 
     BM_TRY(
         bm_comm_broadcast_bytes(comm, &about.origin, sizeof about.origin, 0));
-    BM_TRY(bm_clock_offset(comm, tell_time, &offset));
+    BM_TRY(bm_clock_offset(comm, now_seconds, &offset));
     about.offset = offset.seconds;
     about.round_trip = offset.round_trip;
     if (about.rank == 0)

@@ -64,7 +64,7 @@ static bm_status evaluate_dev(bm_training *t, bm_evaluation *e)
                                 shown ? &observer : NULL, "dev", e);
 
     if (shown && status == BM_OK)
-        status = bm_dev_examples_tell(&examples, t->comm, t->telemetry);
+        status = bm_dev_examples_log(&examples, t->comm, t->telemetry);
     bm_dev_examples_free(&examples);
     return status;
 }
@@ -90,9 +90,9 @@ static bm_status evaluate_epoch(bm_training *t)
     return BM_OK;
 }
 
-/* Collective. Between two epochs: tells the telemetry the global model, which
+/* Collective. Between two epochs: logs the global model in the telemetry, which
  * t->host has already if it is `copied`. */
-static bm_status tell_model(bm_training *t, bool copied)
+static bm_status log_model(bm_training *t, bool copied)
 {
     if (!t->set->job.tensorboard)
         return BM_OK;
@@ -109,7 +109,7 @@ static bm_status end_epoch(bm_training *t)
     t->epochs++;
     if (t->on_dev != NULL)
         BM_TRY(evaluate_epoch(t));
-    return tell_model(t, t->on_dev != NULL);
+    return log_model(t, t->on_dev != NULL);
 }
 
 /* Of the next block: that of the schedule, times the fraction of the workers that
@@ -396,7 +396,7 @@ static bm_status work(bm_training *t)
     if (t->origin.path[0] != '\0') /* from now on it is not needed */
         BM_TRY(bm_training_save(t, false));
     if (blocks_within(t) == 0)
-        BM_TRY(tell_model(t, false));
+        BM_TRY(log_model(t, false));
     bm_report_begin(t);
     BM_TRY(train_blocks(t, &stopped));
     if (!stopped || over(t))

@@ -41,8 +41,8 @@ typedef struct work {
     bm_children children;
     bm_tune_job running[BM_CHILDREN]; /* by place */
     bool in_use[BM_CHILDREN];
-    bm_tune_job homeless[BM_CHILDREN]; /* [n_homeless]: their host is lost */
-    size_t n_homeless;
+    bm_tune_job displaced[BM_CHILDREN]; /* [n_displaced]: their host is lost */
+    size_t n_displaced;
     bool waits[BM_CHILDREN]; /* it has been said that the job waits */
     int failures;            /* in a row */
     double best;             /* the least value so far */
@@ -180,7 +180,7 @@ static bm_status move(work *w, size_t id, bool left)
     bm_trial_name(w->running[id], name);
     bm_log(BM_WARNING, "%s has lost its host %s and goes on elsewhere", name,
            w->t->places[id].host);
-    w->homeless[w->n_homeless++] = w->running[id];
+    w->displaced[w->n_displaced++] = w->running[id];
     return BM_OK;
 }
 
@@ -270,8 +270,8 @@ bm_status bm_tune_phase_run(bm_tuning *t, const bm_tune_phase *p)
         size_t id = 0, place = free_place(&w);
         int code = 0;
 
-        if (place < t->n_places && w.n_homeless > 0) {
-            BM_TRY_DONE(start_at(&w, place, w.homeless[--w.n_homeless]));
+        if (place < t->n_places && w.n_displaced > 0) {
+            BM_TRY_DONE(start_at(&w, place, w.displaced[--w.n_displaced]));
             continue;
         }
         if (place < t->n_places) {

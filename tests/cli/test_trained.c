@@ -100,7 +100,7 @@ static void test_one_process_needs_no_tmpdir(void **_)
     (void)_;
     before = before != NULL ? strdup(before) : NULL;
     setenv("TMPDIR", "/dev/null", 1);
-    o = BMUF("train", "tiny.ini", "--out", "homeless", "--set",
+    o = BMUF("train", "tiny.ini", "--out", "displaced", "--set",
              "train.epochs=1");
     unsetenv("TMPDIR");
     if (before != NULL)

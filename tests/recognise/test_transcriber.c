@@ -7,7 +7,7 @@
 #include "recognise/priors.h"
 #include "recognise/transcriber.h"
 #include "recognise/transcriber_parts.h"
-#include "tests/recognise/hearing.h"
+#include "tests/recognise/transcribing.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -42,7 +42,7 @@ static void test_samples_give_the_words_of_their_file(void **_)
 
         snprintf(name, sizeof name, "test-%d.wav", i);
         n = read_samples(name, x, 16000);
-        file = hear(t, name);
+        file = transcribe(t, name);
         assert_ok(bm_transcriber_samples(t, x, n, 8000, &memory));
         assert_true(same(file, memory));
         assert_true(near(file->length, (double)n / 8000, 1e-9));
@@ -105,7 +105,8 @@ static void test_after_a_fault_the_transcriber_goes_on(void **_)
 {
     float x[400] = {0};
     bm_transcriber *t = open_model("speech");
-    bm_transcript *before = hear(t, "test-0.wav"), *after = NULL, *none = NULL;
+    bm_transcript *before = transcribe(t, "test-0.wav"), *after = NULL,
+                  *none = NULL;
 
     (void)_;
     assert_status(bm_transcriber_samples(t, x, 0, 8000, &none), BM_ERR_FORMAT,
@@ -124,7 +125,7 @@ static void test_after_a_fault_the_transcriber_goes_on(void **_)
     assert_status(bm_transcriber_features(t, x, 1, 4, &none), BM_ERR_FORMAT,
                   "trained on recordings, not on feature files");
     assert_null(none);
-    after = hear(t, "test-0.wav");
+    after = transcribe(t, "test-0.wav");
     assert_true(same(before, after));
     bm_transcript_free(before);
     bm_transcript_free(after);
@@ -245,11 +246,11 @@ static void test_priors_are_the_frequencies_of_labels(void **_)
     /* Every class has a prior below 1, so that scores rise. */
     set.beam = 20;
     assert_ok(bm_transcriber_open(&t, in_folder("speech"), &set));
-    plain = hear(t, "test-0.wav");
+    plain = transcribe(t, "test-0.wav");
     bm_transcriber_close(t);
     set.priors = in_folder("train");
     assert_ok(bm_transcriber_open(&t, in_folder("speech"), &set));
-    heard = hear(t, "test-0.wav");
+    heard = transcribe(t, "test-0.wav");
     bm_transcriber_close(t);
     assert_true(heard->readings[0].score > plain->readings[0].score);
     bm_transcript_free(plain);

@@ -3,7 +3,7 @@
  * words as a file. What cannot be used is named.
  */
 #include "recognise/transcriber.h"
-#include "tests/recognise/hearing.h"
+#include "tests/recognise/transcribing.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -83,7 +83,7 @@ static void test_features_give_the_words_of_their_file(void **_)
         bm_transcript *file = NULL, *memory = NULL;
 
         snprintf(name, sizeof name, "f-%zu.npy", i);
-        file = hear(t, name);
+        file = transcribe(t, name);
         assert_ok(bm_transcriber_features(t, x, n, DIM, &memory));
         assert_true(same(file, memory));
         bm_transcript_free(file);

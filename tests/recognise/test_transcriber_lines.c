@@ -3,7 +3,7 @@
  * where they are seen, from left to right and from right to left.
  */
 #include "recognise/transcriber.h"
-#include "tests/recognise/hearing.h"
+#include "tests/recognise/transcribing.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -95,7 +95,7 @@ static void test_images_give_words_with_their_places(void **_)
         size_t width = draw(speech_text(i), 1, grey);
 
         snprintf(name, sizeof name, "line-%zu.png", i);
-        file = hear(t, name);
+        file = transcribe(t, name);
         assert_ok(bm_transcriber_image(t, grey, width, HEIGHT, &memory));
         assert_true(same(file, memory));
         assert_true(file->length == (double)width && file->height == HEIGHT);
@@ -168,7 +168,7 @@ static void test_alto_has_the_words_of_an_image(void **_)
     outcome many = BMUF("decode", "lines", "lines.jsonl", "--out", "pages",
                         "--format", "alto");
     bm_transcriber *t = open_model("lines");
-    bm_transcript *heard = hear(t, "line-0.png");
+    bm_transcript *heard = transcribe(t, "line-0.png");
     const bm_reading *r = &heard->readings[0];
     const char *at = o.out;
 
@@ -406,7 +406,7 @@ static void test_lines_from_right_to_left_are_read(void **_)
 
         snprintf(name, sizeof name, "hebrew-%zu.png", i);
         to_hebrew(speech_text(i), text);
-        heard = hear(t, name);
+        heard = transcribe(t, name);
         r = &heard->readings[0];
         edge = heard->length;
         for (size_t k = 0; k < r->n_words; k++) {

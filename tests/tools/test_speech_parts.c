@@ -366,7 +366,7 @@ static bm_noise *open_noise(const bm_signal *speech)
     bm_noise *n = NULL;
 
     assert_ok(bm_noise_new(&n, RATE, &rng));
-    bm_noise_hear(n, speech);
+    bm_noise_remember(n, speech);
     return n;
 }
 

@@ -332,7 +332,7 @@ void bm_noise_free(bm_noise *n)
     free(n);
 }
 
-void bm_noise_hear(bm_noise *n, const bm_signal *speech)
+void bm_noise_remember(bm_noise *n, const bm_signal *speech)
 {
     double power = bm_signal_power(speech);
     float gain = power > 0 ? (float)(1 / sqrt(power)) : 0;

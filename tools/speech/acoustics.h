@@ -78,7 +78,7 @@ BM_CHECKED bm_status bm_noise_new(bm_noise **out, double rate, bm_rng *rng);
 void bm_noise_free(bm_noise *n);
 
 /* Remembers speech for babble. */
-void bm_noise_hear(bm_noise *n, const bm_signal *speech);
+void bm_noise_remember(bm_noise *n, const bm_signal *speech);
 
 /* out <- as long as `speech`, and `snr` dB weaker. Precondition for babble:
  * there is speech. Fails with BM_ERR_MEMORY. */

@@ -197,7 +197,8 @@ static double seconds(const bm_shard_maker *m)
 
 /* Recordings until the next would rather end after the length of the shard
  * than before it. */
-static bm_status make_all(bm_shard_maker *m, bm_shard_hear *hear, void *self)
+static bm_status make_all(bm_shard_maker *m, bm_shard_progress *progress,
+                          void *self)
 {
     const bm_corpus *c = m->c;
     double total = 0,
@@ -214,7 +215,7 @@ static bm_status make_all(bm_shard_maker *m, bm_shard_hear *hear, void *self)
             return BM_FAIL(BM_ERR_UNSUPPORTED,
                            "espeak-ng says nothing for \"%s\" with %s", u.text,
                            u.speaker.voice);
-        bm_noise_hear(m->noise, &m->speech);
+        bm_noise_remember(m->noise, &m->speech);
         if (i < 0)
             continue;
         if (i > 0 && total + more / 2 > most)
@@ -224,7 +225,7 @@ static bm_status make_all(bm_shard_maker *m, bm_shard_hear *hear, void *self)
             BM_TRY(write_sound(m, &u));
         BM_TRY(add(m, &u));
         total += more;
-        BM_TRY(hear(self, more));
+        BM_TRY(progress(self, more));
     }
 }
 
@@ -271,8 +272,8 @@ static bm_status open_all(bm_shard_maker *m)
 }
 
 bm_status bm_shard_make(bm_shard_maker **out, const bm_corpus *c,
-                        bm_speech_set set, size_t shard, bm_shard_hear *hear,
-                        void *self)
+                        bm_speech_set set, size_t shard,
+                        bm_shard_progress *progress, void *self)
 {
     bm_shard_maker *m = calloc(1, sizeof *m);
     bm_status status = BM_OK;
@@ -283,7 +284,7 @@ bm_status bm_shard_make(bm_shard_maker **out, const bm_corpus *c,
     m->set = set;
     m->shard = shard;
     BM_TRY_DONE(open_all(m));
-    BM_TRY_DONE(make_all(m, hear, self));
+    BM_TRY_DONE(make_all(m, progress, self));
     *out = m;
     m = NULL;
 done:

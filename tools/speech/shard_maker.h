@@ -11,16 +11,16 @@
 
 typedef struct bm_shard_maker bm_shard_maker;
 
-/* What the parent hears meanwhile: seconds of speech that were made. Fails to
+/* Called now and then with the seconds of speech made since. Fails to
  * end the work. */
-typedef bm_status bm_shard_hear(void *self, double seconds);
+typedef bm_status bm_shard_progress(void *self, double seconds);
 
 /* Makes all recordings of the shard in memory. Fails as bm_synthesis_open and
- * _speak, `hear`, or with BM_ERR_MEMORY. Free with bm_shard_maker_free; NULL is a
+ * _speak, `progress`, or with BM_ERR_MEMORY. Free with bm_shard_maker_free; NULL is a
  * no-op. */
 BM_CHECKED bm_status bm_shard_make(bm_shard_maker **out, const bm_corpus *c,
                                    bm_speech_set set, size_t shard,
-                                   bm_shard_hear *hear, void *self);
+                                   bm_shard_progress *progress, void *self);
 void bm_shard_maker_free(bm_shard_maker *m);
 
 /* Writes its manifest, then the shard, at its place; *place: becomes that of the

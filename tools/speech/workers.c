@@ -68,7 +68,7 @@ static bm_status parent_has_ended(void)
     return BM_FAIL(BM_STOPPED, "bmuf_speech has ended");
 }
 
-static bm_status hear(void *self, double seconds)
+static bm_status send_progress(void *self, double seconds)
 {
     report r = {.seconds = seconds};
 
@@ -83,7 +83,7 @@ static bm_status make_shard(const bm_corpus *c, bm_speech_set set, size_t shard,
     bm_shard_maker *m = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY(bm_shard_make(&m, c, set, shard, hear, &fd));
+    BM_TRY(bm_shard_make(&m, c, set, shard, send_progress, &fd));
     status = transfer(fd, place, sizeof *place, false)
                  ? bm_shard_maker_write(m, place)
                  : parent_has_ended();

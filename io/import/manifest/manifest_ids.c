@@ -225,7 +225,7 @@ static bm_status append_number(bm_manifest *m, bm_manifest_entry *e,
 
 /* Appends to ids that were made of excerpts and occur twice the end in
  * milliseconds or, `count`, from the second on a number. */
-static bm_status tell_apart(bm_manifest *m, bool count)
+static bm_status number_duplicates(bm_manifest *m, bool count)
 {
     size_t *place = NULL;
     bm_status status = count_ids(m, &place);
@@ -255,8 +255,8 @@ bm_status bm_manifest_complete_ids(bm_manifest *m)
     BM_TRY(find_duplicates(m, &twice));
     if (twice)
         BM_TRY(make_ids(m, true, &made));
-    BM_TRY(tell_apart(m, false));
-    BM_TRY(tell_apart(m, true));
+    BM_TRY(number_duplicates(m, false));
+    BM_TRY(number_duplicates(m, true));
     return bm_manifest_check_ids(m);
 }
 

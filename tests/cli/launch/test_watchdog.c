@@ -56,7 +56,7 @@ static bm_verdict pass(play *p, double seconds)
                 p->ranks[r].beats++;
                 p->ranks[r].cpu_s += 0.5 * p->cpu[r];
             }
-            bm_watchdog_hear(&p->w, r, &p->ranks[r], p->now);
+            bm_watchdog_update(&p->w, r, &p->ranks[r], p->now);
         }
         v = bm_watchdog_look(&p->w, p->now);
     }

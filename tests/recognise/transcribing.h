@@ -1,9 +1,9 @@
 /*
- * hearing.h - models for the corpus of texts of speech.h, and what a transcriber
- * hears with them.
+ * transcribing.h - models for the corpus of texts of speech.h, and transcripts made
+ * with them.
  */
-#ifndef BM_TESTS_RECOGNISE_HEARING_H
-#define BM_TESTS_RECOGNISE_HEARING_H
+#ifndef BM_TESTS_RECOGNISE_TRANSCRIBING_H
+#define BM_TESTS_RECOGNISE_TRANSCRIBING_H
 
 #include "recognise/transcriber.h"
 #include "tests/support/command.h"
@@ -21,7 +21,7 @@ void make_model(const char *kind, const char *manifest, const char *set,
 bm_transcriber *open_model(const char *name);
 
 /* What is in a file of the folder; bm_transcript_free. */
-bm_transcript *hear(bm_transcriber *t, const char *name);
+bm_transcript *transcribe(bm_transcriber *t, const char *name);
 
 /* Bit for bit, of one reading each. */
 bool same(const bm_transcript *a, const bm_transcript *b);

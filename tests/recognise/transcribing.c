@@ -1,4 +1,4 @@
-#include "tests/recognise/hearing.h"
+#include "tests/recognise/transcribing.h"
 
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -15,7 +15,7 @@ bm_transcriber *open_model(const char *name)
     return t;
 }
 
-bm_transcript *hear(bm_transcriber *t, const char *name)
+bm_transcript *transcribe(bm_transcriber *t, const char *name)
 {
     bm_transcript *text = NULL;
 
