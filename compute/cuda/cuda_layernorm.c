@@ -31,6 +31,7 @@ void bm_cuda_layernorm_forward(bm_backend *be, const bm_layernorm *n,
 {
     bm_layernorm_pass p = pass(be, n, e, x, kept);
 
+    (void)bm_cuda_write(be, kept, bm_cuda_layernorm_kept(be, n, e));
     p.y = bm_cuda_out(be, y, p.frames * p.width);
     BM_CUDA(be, bm_kernel_layernorm_forward(bm_cuda_of(be)->stream, &p));
 }

@@ -63,6 +63,7 @@ void bm_cuda_norm_forward(bm_backend *be, const bm_norm *n, bm_extent in,
     bm_norm_pass p = pass(be, n, in, out, kept);
     size_t C = n->channels;
 
+    (void)bm_cuda_write(be, kept, bm_cuda_norm_kept(be, n, out));
     p.x = bm_cuda_in(be, x, numbers(in, n->height, C));
     p.y = bm_cuda_out(be, y, numbers(out, p.panes.out_height, C));
     if (training)
