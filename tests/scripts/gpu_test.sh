@@ -129,6 +129,31 @@ assert check.device() is False
 check.fails["device"] = fault
 assert check.device() is True and check.noted[""][0] is False
 
+# An error of the script fails its row alone; a loss that is a little off is no failure.
+class Broken(Check):
+    def write_log(self, *words):
+        pass
+
+    def train(self, part, name, sets, env, ranks=1, most=60):
+        run, code, more = super().train(part, name, sets, env, ranks, most)
+        if name == "bf16":
+            del more["dev_loss"]
+        if name == "tf32":
+            more["dev_loss"] = 2.2 if "off" in self.fails else 2.4
+        return run, code, more
+
+    def quick_start(self):
+        pass
+
+
+for fails, ok in ({}, False), ({"off": True}, None):
+    check = Broken(fails)
+    module.Check.mechanisms(check)
+    assert check.noted["bf16"] == (False, {"why": "KeyError: 'dev_loss'"}), check.noted["bf16"]
+    assert check.noted["graphs"][0] is True and check.noted["tf32"][0] is ok, check.noted
+check.python, check.ctc, check.fails = "python3", "native", {"peer: DNN": (0, '{of PyTorch}\n{"mode": "fp32"}')}
+assert check.peer("DNN", "linear", {}, "fp32", 9) == [{"mode": "fp32"}]
+
 check = Check({"4 workers": lacking})
 for name in ("4 workers, by the host", "4 workers, 2 ranks"):
     check.try_one("mechanisms", name)

@@ -32,7 +32,8 @@ bm_status bm_cuda_idle_open(bm_backend *be, size_t bytes, bm_cuda_idle **out)
     return BM_OK;
 }
 
-/* The stream may still use it: cudaFree and cudaFreeHost wait. */
+/* The stream may still use it. cudaFree waits; of a vector that was swapped out a
+ * copy to the host may be under way. */
 void bm_cuda_idle_close(bm_backend *be, bm_cuda_idle *v)
 {
     bm_cuda_idle **at = &bm_cuda_of(be)->idle;
@@ -40,6 +41,8 @@ void bm_cuda_idle_close(bm_backend *be, bm_cuda_idle *v)
     while (*at != v)
         at = &(*at)->next;
     *at = v->next;
+    if (v->x == NULL && v->host != NULL)
+        cudaStreamSynchronize(bm_cuda_of(be)->stream);
     cudaFree(v->x);
     cudaFreeHost(v->host);
     free(v);
