@@ -1,6 +1,7 @@
 /*
  * memory.cpp - device memory. It is the host's, but registered: a copy, product
- * or kernel fails unless its arguments are where a device could access them.
+ * or kernel fails unless its arguments are where a device could access them, and
+ * so does the host where it touches memory of the device.
  */
 #include "tests/emulation/runtime.h"
 
@@ -21,6 +22,94 @@ static rooms device, pinned;
 extern "C" {
 size_t bm_emulated_used; /* bytes of the device's memory */
 }
+
+/* ---- addresses ----------------------------------------------------------- */
+
+/*
+ * With BMUF_EMULATED_SHUT the device's memory lies in a range of addresses that
+ * the host may touch only while the device works: elsewhere that ends the
+ * program with SIGSEGV, as on a GPU. It is slow, so that few tests have it.
+ * Rooms that were freed are used again by rooms of the same size.
+ */
+static const size_t RANGE = (size_t)1 << 36, PAGE = 4096,
+                    HUGE_PAGE = (size_t)1 << 21;
+static char *range;
+static size_t used_range;
+static int openings; /* that are not closed yet */
+static std::map<size_t, std::vector<void *>> free_rooms;
+
+static bool shuts()
+{
+    static const bool yes = getenv("BMUF_EMULATED_SHUT") != nullptr;
+
+    return yes;
+}
+
+/* Of whole huge pages, each of which is a step. */
+static void protect(int how)
+{
+    size_t bytes = (used_range + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+
+    if (bytes > 0 && mprotect(range, bytes, how) != 0)
+        abort();
+}
+
+bm_emulate_access::bm_emulate_access()
+{
+    BM_EMULATE_LOCKED;
+    if (openings++ == 0)
+        protect(PROT_READ | PROT_WRITE);
+}
+
+bm_emulate_access::~bm_emulate_access()
+{
+    BM_EMULATE_LOCKED;
+    if (--openings == 0)
+        protect(PROT_NONE);
+}
+
+static size_t pages(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Precondition: there is access. nullptr: the range is full. */
+static void *take_room(size_t bytes)
+{
+    std::vector<void *> &same = free_rooms[pages(bytes)];
+    void *x = nullptr;
+
+    if (!shuts())
+        return aligned_alloc(PAGE, pages(bytes));
+    if (range == nullptr) {
+        range =
+            (char *)mmap(nullptr, RANGE + HUGE_PAGE, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED)
+            abort();
+        range += HUGE_PAGE - (uintptr_t)range % HUGE_PAGE;
+        (void)madvise(range, RANGE, MADV_HUGEPAGE);
+    }
+    if (!same.empty()) {
+        x = same.back();
+        same.pop_back();
+    } else if (pages(bytes) <= RANGE - used_range) {
+        x = range + used_range;
+        used_range += pages(bytes);
+        protect(PROT_READ | PROT_WRITE);
+    }
+    return x;
+}
+
+static void leave_room(const char *x, size_t bytes)
+{
+    if (shuts())
+        free_rooms[pages(bytes)].push_back((void *)x);
+    else
+        free((void *)x);
+}
+
+/* ---- rooms --------------------------------------------------------------- */
 
 /* Bytes of the device's memory, as the environment has it now. */
 static size_t all_memory()
@@ -92,7 +181,7 @@ void bm_emulate_look(const void *argument, size_t bytes)
 }
 
 /* Behind each room of the device, bytes that nobody may write. */
-enum { LINE = 256, GUARD = 16 * LINE, UNTOUCHED = 0xa5 };
+enum { GUARD = 4096, UNTOUCHED = 0xa5 };
 
 static void check_guard(const char *x, size_t bytes)
 {
@@ -111,6 +200,7 @@ cudaError_t cudaMalloc(void **x, size_t bytes)
 {
     BM_EMULATE_LOCKED;
     cudaError_t error = bm_emulate_earlier_error();
+    bm_emulate_access access;
 
     if (error != cudaSuccess)
         return error;
@@ -118,7 +208,7 @@ cudaError_t cudaMalloc(void **x, size_t bytes)
         return bm_emulate_refuse();
     if (bm_emulated_used + bytes > all_memory())
         return bm_emulate_fail(cudaErrorMemoryAllocation);
-    *x = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE + GUARD);
+    *x = take_room(bytes + GUARD);
     if (*x == nullptr)
         return bm_emulate_fail(cudaErrorMemoryAllocation);
     memset(*x, 0xff, bytes);
@@ -138,11 +228,14 @@ static cudaError_t give_back(rooms &all, void *x)
     if (x != nullptr && at == all.end())
         return bm_emulate_fail(cudaErrorInvalidValue);
     if (at != all.end()) {
-        if (&all == &device)
+        if (&all == &device) {
+            bm_emulate_access access;
             check_guard(at->first, at->second.bytes);
+            leave_room(at->first, at->second.bytes + GUARD);
+        } else
+            free(x);
         all.erase(at);
     }
-    free(x);
     return cudaSuccess;
 }
 
@@ -243,6 +336,7 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t bytes, cudaMemcpyKind)
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     bm_emulate_run_all();
+    bm_emulate_access access;
     memcpy(dst, src, bytes);
     return cudaSuccess;
 }
@@ -260,6 +354,7 @@ cudaError_t cudaMemset(void *x, int value, size_t bytes)
     if (bm_emulate_captures())
         return bm_emulate_refuse();
     bm_emulate_run_all();
+    bm_emulate_access access;
     memset(x, value, bytes);
     return cudaSuccess;
 }

@@ -131,6 +131,7 @@ static bool joined(const lanes &all)
 static bool advance(cudaStream_t s)
 {
     BM_EMULATE_LOCKED;
+    bm_emulate_access access;
     task t = std::move(s->queue.front());
 
     s->queue.pop_front();
@@ -155,6 +156,7 @@ static bool goes_to(cudaStream_t s, unsigned long turn)
 /* The caller does not hold the lock: what the stream waits for may need it. */
 static void run_to(cudaStream_t s, unsigned long turn)
 {
+    bm_emulate_access access;
     unsigned long before = s->done;
 
     while (!goes_to(s, turn)) {

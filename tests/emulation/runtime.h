@@ -26,7 +26,14 @@ cudaError_t bm_emulate_queue(cudaStream_t stream, /* and it is counted */
                              std::function<void()> work);
 void bm_emulate_run_all();
 
-/* memory.cpp: are these bytes the device's? */
+/* memory.cpp. While there is one of these, the memory of the device can be
+ * touched. */
+struct bm_emulate_access {
+    bm_emulate_access();
+    ~bm_emulate_access();
+};
+
+/* Are these bytes the device's? */
 bool bm_emulate_on_device(const void *x, size_t bytes);
 
 /* Room that works of several streams would change under each other: who has it

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static cudaError_t (*multiply)(cudaStream_t, const uint32_t *, const uint32_t *,
                                float *);
@@ -270,6 +272,31 @@ static void test_host_memory_is_not_device_memory(void **state)
     assert_int_not_equal(cuda.Free(x), 0);
 }
 
+/* This program again, which touches memory of the device on the host; whether
+ * that ends well. */
+static bool may_touch(bool shut)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        if (shut)
+            setenv("BMUF_EMULATED_SHUT", "1", 1);
+        execl("/proc/self/exe", "test_emulation", "touch", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void test_the_host_cannot_touch_memory_of_the_device(void **state)
+{
+    (void)state;
+    assert_true(may_touch(false));
+    assert_false(may_touch(true));
+}
+
 /* As a device does: more shared memory than 48 KiB is allowed to no kernel that
  * has not asked for it; memory is pinned once; and a time lies between events
  * that take it. */
@@ -338,17 +365,23 @@ static int load(void **state)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_product_has_the_layout_of_the_manual),
         cmocka_unit_test(test_matrices_have_the_layout_of_the_manual),
         cmocka_unit_test(test_a_capture_rejects_calls_that_no_graph_has),
         cmocka_unit_test(test_host_memory_is_not_device_memory),
+        cmocka_unit_test(test_the_host_cannot_touch_memory_of_the_device),
         cmocka_unit_test(test_invalid_launches_pins_and_times_fail),
     };
 
     if (!have_backend("cuda")) /* which is loaded then */
         return SKIPPED;
+    if (argc > 1 && strcmp(argv[1], "touch") == 0) {
+        load(NULL);
+        room(4);
+        return 0;
+    }
     return cmocka_run_group_tests_name("emulation", tests, load, NULL);
 }
