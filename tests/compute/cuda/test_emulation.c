@@ -380,7 +380,7 @@ int main(int argc, char **argv)
         return SKIPPED;
     if (argc > 1 && strcmp(argv[1], "touch") == 0) {
         load(NULL);
-        room(4);
+        cuda.Free(room(4));
         return 0;
     }
     return cmocka_run_group_tests_name("emulation", tests, load, NULL);
