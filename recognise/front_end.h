@@ -62,7 +62,7 @@ const char *bm_front_end_normalise(const bm_front_end *f);
  *
  *     bm_front_end_speakers(f, n);
  *     bm_front_end_learn(f, speaker, path, part);     for each input
- *     bm_front_end_set_speaker(f, speaker);                  for each input again
+ *     bm_front_end_set_speaker(f, speaker);           for each input again
  *     bm_front_end_file(f, path, part, &frames);
  *
  * They fail as bm_front_end_file. Images have no speakers.

@@ -67,7 +67,8 @@ BM_CHECKED bm_status bm_watchdog_new(bm_watchdog *w, int ranks,
                                      double now);
 void bm_watchdog_free(bm_watchdog *w);
 
-/* Takes over what a rank wrote last. Call it for all ranks, then look. */
+/* Records what a rank wrote last. Call it for all ranks, then
+ * bm_watchdog_look. */
 void bm_watchdog_update(bm_watchdog *w, int rank, const bm_heartbeat *h,
                         double now);
 

@@ -61,8 +61,8 @@ typedef struct bm_layer bm_layer;
 /* One array of a layer's weights, for names in checkpoints. */
 typedef struct bm_weight {
     const char *name;  /* "wx"; the segment is then "0.lstm.wx" */
-    const char *torch; /* in PyTorch, if the shape is the same there, too; NULL:
-                          `name` */
+    const char *torch; /* its name in PyTorch, where it has the same shape;
+                          NULL: `name` */
     int rank;
     size_t dim[4];
     size_t stacked; /* matrices, one after the other; 0: one if rank > 1;

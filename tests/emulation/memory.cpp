@@ -45,7 +45,7 @@ static bool shuts()
     return yes;
 }
 
-/* Of whole huge pages, each of which is a step. */
+/* Rounds up to huge pages: mprotect takes time for each page. */
 static void protect(int how)
 {
     size_t bytes = (used_range + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

@@ -11,8 +11,8 @@
 
 typedef struct bm_shard_maker bm_shard_maker;
 
-/* Called now and then with the seconds of speech made since. Fails to
- * end the work. */
+/* Called now and then with the seconds of speech made since. A failure ends the
+ * work. */
 typedef bm_status bm_shard_progress(void *self, double seconds);
 
 /* Makes all recordings of the shard in memory. Fails as bm_synthesis_open and

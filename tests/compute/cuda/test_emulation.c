@@ -272,8 +272,8 @@ static void test_host_memory_is_not_device_memory(void **state)
     assert_int_not_equal(cuda.Free(x), 0);
 }
 
-/* This program again, which touches memory of the device on the host; whether
- * that ends well. */
+/* Runs this program again as a child whose host code touches memory of the
+ * device. Returns whether the child ended without an error. */
 static bool may_touch(bool shut)
 {
     pid_t child = fork();
