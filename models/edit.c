@@ -334,7 +334,8 @@ done:
 }
 
 bm_status bm_align(const int32_t *ref, size_t n_ref, const int32_t *hyp,
-                   size_t n_hyp, bm_pair *out, size_t *n)
+                   size_t n_hyp, const bm_edit_costs *costs, bm_pair *out,
+                   size_t *n)
 {
     bm_text_graph line = {calloc(n_ref + 1, sizeof *line.arcs), n_ref,
                           n_ref + 1};
@@ -344,7 +345,7 @@ bm_status bm_align(const int32_t *ref, size_t n_ref, const int32_t *hyp,
         return BM_FAIL(BM_ERR_MEMORY, "no memory to align %zu symbols", n_ref);
     for (size_t i = 0; i < n_ref; i++)
         line.arcs[i] = (bm_text_arc){i, i + 1, ref[i]};
-    status = bm_align_graph(&line, hyp, n_hyp, &bm_edit_unit, out, n);
+    status = bm_align_graph(&line, hyp, n_hyp, costs, out, n);
     free(line.arcs);
     return status;
 }

@@ -51,12 +51,13 @@ typedef struct bm_pair {
 } bm_pair;
 
 /*
- * The alignment that bm_edit counts: out [n_ref + n_hyp] <- its pairs in order,
- * *n <- how many. Symbols are 0 or more. Fails only with BM_ERR_MEMORY; needs
+ * The alignment that bm_edit_priced counts: out [n_ref + n_hyp] <- its pairs in
+ * order, *n <- how many. Symbols are 0 or more. Fails only with BM_ERR_MEMORY; needs
  * (n_ref + 1) (n_hyp + 1) bytes, of long texts with few edits much less.
  */
 BM_CHECKED bm_status bm_align(const int32_t *ref, size_t n_ref,
-                              const int32_t *hyp, size_t n_hyp, bm_pair *out,
+                              const int32_t *hyp, size_t n_hyp,
+                              const bm_edit_costs *costs, bm_pair *out,
                               size_t *n);
 
 /* A reference with alternatives, "i { uh / um / @ } see": every path from node 0

@@ -28,6 +28,7 @@ typedef struct scoring {
     bm_missing missing;
     bool by_speaker; /* draws are of speakers */
     bool want_speakers;
+    bool of_characters; /* the tables of speakers and confusions */
     bm_text_scorer *scorer;
     bm_transcripts ref, utt2spk;
     bool alternatives;
@@ -112,14 +113,20 @@ static void add_edits(bm_error_rate *sum, bm_edits e, size_t total)
     sum->total += (double)total;
 }
 
-static bm_status keep_confused(tally *t)
+static bm_status keep_confused(scoring *s, tally *t)
 {
-    for (size_t k = 0; k < t->last.n_pairs; k++) {
-        if (t->last.pairs[k].ref == t->last.pairs[k].hyp)
+    const bm_text_pairs *pairs = &t->last.word_pairs;
+
+    if (s->of_characters) {
+        BM_TRY(bm_text_pair_characters(s->scorer, &t->last));
+        pairs = &t->last.character_pairs;
+    }
+    for (size_t k = 0; k < pairs->n; k++) {
+        if (pairs->of[k].ref == pairs->of[k].hyp)
             continue;
         BM_TRY(bm_grow(&t->confused, t->n_confused, &t->room,
                        sizeof *t->confused));
-        t->confused[t->n_confused++] = t->last.pairs[k];
+        t->confused[t->n_confused++] = pairs->of[k];
     }
     return BM_OK;
 }
@@ -130,6 +137,7 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
     const bm_utterance *u = &s->ref.of[i];
     tally *t = &s->tallies[k];
     bm_scored_system *sum = &s->systems[k];
+    const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
     const char *heard =
         t->match[i] == BM_NO_UTTERANCE ? "" : t->texts.of[t->match[i]].text;
     bm_status status =
@@ -151,13 +159,16 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
         bm_speaker_errors *of = &sum->speakers[s->speaker[n]];
 
         of->sequences++;
-        add_edits(&of->words, t->last.words, t->last.n_words);
+        if (s->of_characters)
+            add_edits(&of->errors, t->last.characters, t->last.n_characters);
+        else
+            add_edits(&of->errors, t->last.words, t->last.n_words);
     }
     if (k > 0)
-        BM_TRY(bm_matched_pairs_add(&sum->pairs, s->tallies[0].last.pairs,
-                                    s->tallies[0].last.n_pairs, t->last.pairs,
-                                    t->last.n_pairs));
-    return s->scored.n_shown > 0 ? keep_confused(t) : BM_OK;
+        BM_TRY(bm_matched_pairs_add(&sum->pairs, first->of, first->n,
+                                    t->last.word_pairs.of,
+                                    t->last.word_pairs.n));
+    return s->scored.n_shown > 0 ? keep_confused(s, t) : BM_OK;
 }
 
 /* Is this text scored? A text that a system lacks is, unless they are
@@ -273,9 +284,11 @@ static int by_times(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->hyp, y->hyp);
 }
 
-static const char *word(const scoring *s, int32_t class)
+static const char *symbol(const scoring *s, int32_t class)
 {
-    return class < 0 ? "" : bm_text_word(s->scorer, class);
+    return class < 0          ? ""
+           : s->of_characters ? bm_text_character(s->scorer, class)
+                              : bm_text_word(s->scorer, class);
 }
 
 static bm_status count_confusions(const scoring *s, tally *t,
@@ -293,7 +306,7 @@ static bm_status count_confusions(const scoring *s, tally *t,
         const bm_pair *p = &t->confused[k];
 
         if (k == 0 || by_pair(p, p - 1) != 0)
-            list[n++] = (bm_confusion){word(s, p->ref), word(s, p->hyp), 0};
+            list[n++] = (bm_confusion){symbol(s, p->ref), symbol(s, p->hyp), 0};
         list[n - 1].n++;
     }
     qsort(list, n, sizeof *list, by_times);
@@ -360,6 +373,8 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
                             &s->scored.draw));
     BM_TRY(
         bm_argument_word(a, "missing", "error skip empty", "error", &missing));
+    BM_TRY(bm_argument_word(a, "units", "words characters", "words",
+                            &s->scored.units));
     BM_TRY(bm_argument_number(a, "confusions", 0, 0, 1 << 20, &shown));
     s->costs = strcmp(s->scored.align, "sclite") == 0 ? &bm_edit_sclite
                                                       : &bm_edit_unit;
@@ -370,6 +385,11 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     s->scored.n_shown = (size_t)shown;
     s->want_speakers = s->by_speaker || bm_argument(a, "speakers") != NULL ||
                        bm_argument(a, "utt2spk") != NULL;
+    s->of_characters = strcmp(s->scored.units, "characters") == 0;
+    if (s->of_characters && !s->want_speakers && shown == 0)
+        return BM_FAIL(BM_ERR_ARG,
+                       "score: --units characters is for the tables of "
+                       "--speakers and --confusions; add one of them");
     return BM_OK;
 }
 
@@ -490,6 +510,8 @@ static const bm_flag flags[] = {
     {"draw", "sequences|speakers",
      "what the intervals draw again; default: sequences", 0, false},
     {"confusions", "N", "print the N most frequent errors", 0, false},
+    {"units", "words|characters",
+     "what the tables of speakers and errors count; default: words", 0, false},
     {"ref-form", FORMS, "form of REF; default: by its name, or first line", 0,
      false},
     {"hyp-form", FORMS, "form of HYP, likewise", 0, false},

@@ -30,15 +30,15 @@ static void print_system(const bm_scored *s, const bm_scored_system *one)
 
 static void print_speakers(const bm_scored *s, const bm_scored_system *one)
 {
-    printf("\n%-24s  sequences    words   errors    subst    delet    insert\n",
-           "speaker");
+    printf("\n%-24s  sequences  %10s   errors    subst    delet    insert\n",
+           "speaker", s->units);
     for (size_t k = 0; k < s->n_speakers; k++) {
         const bm_speaker_errors *of = &one->speakers[k];
 
-        printf("%-24s  %9zu  %7.0f  %5.2f %%  %7.0f  %7.0f  %8.0f\n",
-               s->speakers[k], of->sequences, of->words.total,
-               100 * bm_error_rate_value(&of->words), of->words.substitutions,
-               of->words.deletions, of->words.insertions);
+        printf("%-24s  %9zu  %10.0f  %5.2f %%  %7.0f  %7.0f  %8.0f\n",
+               s->speakers[k], of->sequences, of->errors.total,
+               100 * bm_error_rate_value(&of->errors), of->errors.substitutions,
+               of->errors.deletions, of->errors.insertions);
     }
 }
 
@@ -138,7 +138,7 @@ static json_t *speakers_json(const bm_scored *s, const bm_scored_system *one)
     json_t *list = json_array();
 
     for (size_t k = 0; k < s->n_speakers; k++) {
-        json_t *row = rate_json(&one->speakers[k].words);
+        json_t *row = rate_json(&one->speakers[k].errors);
 
         json_object_del(row, "interval_95");
         json_object_set_new(row, "speaker", bm_json_text(s->speakers[k]));
@@ -201,9 +201,9 @@ void bm_scored_print_json(const bm_scored *s)
 
     for (size_t k = 0; k < s->n; k++)
         json_array_append_new(systems, system_json(s, k));
-    bm_json_print(json_pack("{s:o, s:s, s:s, s:I, s:I, s:o}", "reference",
+    bm_json_print(json_pack("{s:o, s:s, s:s, s:s, s:I, s:I, s:o}", "reference",
                             bm_json_text(s->reference), "align", s->align,
-                            "draw", s->draw, "sequences",
+                            "draw", s->draw, "units", s->units, "sequences",
                             (json_int_t)s->sequences, "unlabelled",
                             (json_int_t)s->unlabelled, "systems", systems),
                   JSON_INDENT(1) | JSON_REAL_PRECISION(9));

@@ -7,16 +7,16 @@
 
 #include <stdbool.h>
 
-/* A word taken for another; "" for none: an insertion or a deletion. */
+/* A word or character taken for another; "" for none: an insertion or a deletion. */
 typedef struct bm_confusion {
     const char *ref, *hyp; /* borrowed */
     size_t n;
 } bm_confusion;
 
-/* Errors in words of the texts of a speaker; without an interval. */
+/* Errors in the texts of a speaker; without an interval. */
 typedef struct bm_speaker_errors {
     size_t sequences;
-    bm_error_rate words;
+    bm_error_rate errors;
 } bm_speaker_errors;
 
 typedef struct bm_scored_system {
@@ -34,11 +34,12 @@ typedef struct bm_scored_system {
 
 typedef struct bm_scored {
     const char *reference, *align, *draw; /* borrowed */
-    size_t sequences, unlabelled;         /* scored; without a reference */
-    const char *const *speakers;          /* [n_speakers]; borrowed */
-    size_t n_speakers;                    /* 0: not wanted */
-    size_t n_shown;                       /* confusions */
-    bm_scored_system *systems;            /* [n] */
+    const char *units; /* of speakers and confusions: words or characters */
+    size_t sequences, unlabelled; /* scored; without a reference */
+    const char *const *speakers;  /* [n_speakers]; borrowed */
+    size_t n_speakers;            /* 0: not wanted */
+    size_t n_shown;               /* confusions */
+    bm_scored_system *systems;    /* [n] */
     size_t n;
 } bm_scored;
 

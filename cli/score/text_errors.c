@@ -86,13 +86,21 @@ void bm_text_scorer_free(bm_text_scorer *s)
 
 void bm_text_errors_free(bm_text_errors *e)
 {
-    free(e->pairs);
+    free(e->word_pairs.of);
+    free(e->character_pairs.of);
     *e = (bm_text_errors){0};
 }
 
 const char *bm_text_word(const bm_text_scorer *s, int32_t class)
 {
     return bm_vocab_symbol(s->words, class);
+}
+
+const char *bm_text_character(const bm_text_scorer *s, int32_t class)
+{
+    const char *symbol = bm_vocab_symbol(s->characters, class);
+
+    return strcmp(symbol, " ") == 0 ? "<space>" : symbol;
 }
 
 /* Is a word a mark of groups, as build reads them? *depth: of groups here. */
@@ -231,30 +239,27 @@ static bm_status build(const bm_text_scorer *s, bool alternatives, builder *b)
 /* ---- errors -------------------------------------------------------------- */
 
 static bm_status align_words(bm_text_scorer *s, bool alternatives,
-                             bm_text_errors *out)
+                             bm_text_pairs *out)
 {
     builder b = {.graph = {NULL, 0, 1}};
-    size_t n = 0;
 
     /* Each word, alternative and group makes one arc at most. */
     BM_TRY(
         bm_grow(&s->arcs, 2 * s->ref.n + 16, &s->room_arcs, sizeof *s->arcs));
     b.graph.arcs = s->arcs;
     BM_TRY(build(s, alternatives, &b));
-    BM_TRY(bm_grow(&out->pairs, b.graph.n_arcs + s->hyp.n, &out->room,
-                   sizeof *out->pairs));
-    BM_TRY(bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->pairs,
-                          &n));
-    out->n_pairs = n;
-    return BM_OK;
+    BM_TRY(bm_grow(&out->of, b.graph.n_arcs + s->hyp.n, &out->room,
+                   sizeof *out->of));
+    return bm_align_graph(&b.graph, s->hyp.of, s->hyp.n, s->costs, out->of,
+                          &out->n);
 }
 
 static void count_words(bm_text_errors *e)
 {
     e->words = (bm_edits){0};
     e->n_words = 0;
-    for (size_t k = 0; k < e->n_pairs; k++) {
-        bm_pair p = e->pairs[k];
+    for (size_t k = 0; k < e->word_pairs.n; k++) {
+        bm_pair p = e->word_pairs.of[k];
 
         e->n_words += p.ref >= 0;
         e->words.insertions += p.ref < 0;
@@ -275,8 +280,9 @@ static bm_status join(const bm_text_scorer *s, const bm_text_errors *e,
     memory = open_memstream(out, &size);
     if (memory == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
-    for (size_t k = 0; k < e->n_pairs; k++) {
-        int32_t class = ref ? e->pairs[k].ref : e->pairs[k].hyp;
+    for (size_t k = 0; k < e->word_pairs.n; k++) {
+        bm_pair p = e->word_pairs.of[k];
+        int32_t class = ref ? p.ref : p.hyp;
 
         if (class < 0)
             continue;
@@ -317,11 +323,20 @@ bm_status bm_text_score(bm_text_scorer *s, const char *ref, bool alternatives,
     BM_TRY_DONE(bm_text_apply(&s->rules, hyp, &b));
     BM_TRY_DONE(encode(s->words, a, &s->ref));
     BM_TRY_DONE(encode(s->words, b, &s->hyp));
-    BM_TRY_DONE(align_words(s, alternatives, out));
+    BM_TRY_DONE(align_words(s, alternatives, &out->word_pairs));
     count_words(out);
     status = count_characters(s, out);
 done:
     free(a);
     free(b);
     return status;
+}
+
+bm_status bm_text_pair_characters(bm_text_scorer *s, bm_text_errors *e)
+{
+    bm_text_pairs *out = &e->character_pairs;
+
+    BM_TRY(bm_grow(&out->of, s->ref.n + s->hyp.n, &out->room, sizeof *out->of));
+    return bm_align(s->ref.of, s->ref.n, s->hyp.of, s->hyp.n, s->costs, out->of,
+                    &out->n);
 }

@@ -10,12 +10,18 @@
 
 typedef struct bm_text_scorer bm_text_scorer;
 
+/* An alignment: pairs of classes, of words or of characters. Owned. */
+typedef struct bm_text_pairs {
+    bm_pair *of; /* [n] */
+    size_t n, room;
+} bm_text_pairs;
+
 /* Of one text; starts as {0}, and is used again for the next one. */
 typedef struct bm_text_errors {
     bm_edits words, characters;
     size_t n_words, n_characters; /* of the reference, as it was aligned */
-    bm_pair *pairs;               /* [n_pairs]: classes of words; owned */
-    size_t n_pairs, room;
+    bm_text_pairs word_pairs;
+    bm_text_pairs character_pairs; /* of bm_text_pair_characters */
 } bm_text_errors;
 
 /* costs: static. rules: copied. Free with bm_text_scorer_free; NULL is a
@@ -38,7 +44,13 @@ BM_CHECKED bm_status bm_text_score(bm_text_scorer *s, const char *ref,
                                    bm_text_errors *out);
 void bm_text_errors_free(bm_text_errors *e);
 
-/* The word of a class in pairs, borrowed. */
+/* After bm_text_score: also the pairs that it counted as characters. Fails only
+ * with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_text_pair_characters(bm_text_scorer *s,
+                                             bm_text_errors *e);
+
+/* The word or character of a class in pairs, borrowed; a space is <space>. */
 const char *bm_text_word(const bm_text_scorer *s, int32_t class);
+const char *bm_text_character(const bm_text_scorer *s, int32_t class);
 
 #endif

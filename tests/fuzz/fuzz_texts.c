@@ -22,7 +22,10 @@ static void score(bm_text_scorer *s, const char *text)
         return;
     if (bm_text_score(s, text, false, text, &e) == BM_OK)
         FUZZ_RULE(bm_edits_total(e.words) + bm_edits_total(e.characters) == 0);
-    (void)!bm_text_score(s, text, true, text, &e);
+    if (bm_text_score(s, text, true, text, &e) == BM_OK) {
+        FUZZ_RULE(bm_text_pair_characters(s, &e) == BM_OK);
+        FUZZ_RULE(e.character_pairs.n >= e.n_characters);
+    }
     bm_text_errors_free(&e);
 }
 

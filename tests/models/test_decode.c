@@ -227,7 +227,8 @@ static void test_pairs_are_those_that_are_counted(void **state)
             hyp[k] = (int32_t)pick(100 * n + 50 + k, 3);
         }
         e = align(ref, n_ref, hyp, n_hyp);
-        assert_ok(bm_align(ref, n_ref, hyp, n_hyp, pairs, &n_pairs));
+        assert_ok(
+            bm_align(ref, n_ref, hyp, n_hyp, &bm_edit_unit, pairs, &n_pairs));
         for (size_t k = 0; k < n_pairs; k++) {
             counted.deletions += pairs[k].hyp < 0;
             counted.insertions += pairs[k].ref < 0;

@@ -98,7 +98,8 @@ static bm_status align(const bm_examples *e, const bm_example *x,
     const int32_t *hyp = x->labels + x->n_ref;
 
     if (!e->per_frame)
-        return bm_align(x->labels, x->n_ref, hyp, x->n_hyp, pairs, n);
+        return bm_align(x->labels, x->n_ref, hyp, x->n_hyp, &bm_edit_unit,
+                        pairs, n);
     for (size_t i = 0; i < x->n_ref; i++)
         pairs[i] = (bm_pair){x->labels[i], hyp[i]};
     *n = x->n_ref;

@@ -160,6 +160,37 @@ static void test_confusions_are_sorted_by_frequency(void **state)
     assert_says(o.out, "3 substitutions, 1 deletion, 1 insertion in 7)\n");
 }
 
+static void test_tables_may_count_characters(void **state)
+{
+    outcome o;
+    const json_t *list = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("c.txt", "a-1 n\303\251 la\na-2 ee\nb-1 Le la\n");
+    write_text("d.txt", "a-1 ne le\na-2 e..\nb-1 lela\n");
+    write_text("c2s", "a-1 a\na-2 a\nb-1 b\n");
+    r = SCORE("c.txt", "d.txt", "--speakers", "--utt2spk", "c2s",
+              "--confusions", "9", "--units", "characters");
+    assert_string_equal(text(r, "units"), "characters");
+    list = json_object_get(system_of(r, 0), "speakers");
+    assert_int_equal(json_array_size(list), 2);
+    assert_rate(json_array_get(list, 0), 3, 0, 1, 7);
+    assert_rate(json_array_get(list, 1), 1, 1, 0, 5);
+    assert_rate(characters_of(r), 4, 1, 1, 12);
+    list = json_object_get(system_of(r, 0), "confusions");
+    assert_int_equal(json_array_size(list), 6);
+    json_decref(r);
+    o = BMUF("score", "c.txt", "d.txt", "--confusions", "9", "--units",
+             "characters");
+    assert_says(o.out, "    1  \303\251");
+    assert_says(o.out, "    1  <space>                   (none)\n");
+    assert_says(o.out, "    1  (none)                    .\n");
+    assert_says(o.out, "    1  L                         l\n");
+    assert_fails(BMUF("score", "c.txt", "d.txt", "--units", "characters"), 64,
+                 "--units characters", "--speakers");
+}
+
 /* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
  * errors. */
 static void write_systems(bm_error_count *bad, bm_error_count *good, size_t n)
@@ -271,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_texts_that_are_not_scored_need_no_speaker),
         cmocka_unit_test(test_names_of_speakers_may_be_any_bytes),
         cmocka_unit_test(test_confusions_are_sorted_by_frequency),
+        cmocka_unit_test(test_tables_may_count_characters),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
         cmocka_unit_test(test_too_few_texts_are_not_compared),
         cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
