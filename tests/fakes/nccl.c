@@ -56,6 +56,7 @@ typedef struct transfer {
     const void *from;
     void *to;
     int n, peer;
+    float *staged; /* what MPI sends or receives, at any time: owned */
 } transfer;
 
 enum { MOST = 4096, FIRST_NAME = 2000, NAMES = 10000 };
@@ -205,27 +206,61 @@ int ncclCommAbort(ncclComm *comm)
     return SUCCESS;
 }
 
+static size_t bytes_of(const transfer *t)
+{
+    return (size_t)t->n * sizeof(float);
+}
+
+/* Room in the host's memory, with what is sent: the device's can be touched only
+ * while it works. */
+static void stage(transfer *t, bool sends)
+{
+    t->staged = malloc(bytes_of(t) + 1);
+    if (t->staged == NULL)
+        abort();
+    if (sends)
+        memcpy(t->staged, t->from, bytes_of(t));
+}
+
 static void send_all(group *g)
 {
     int n = 0;
 
     g->request = requests_for(g->n * g->comm->size);
     for (int i = 0; i < g->n; i++) {
-        const transfer *t = &g->of[i];
+        transfer *t = &g->of[i];
         bool sends = t->what == BROADCAST && t->peer == g->comm->rank;
 
+        stage(t, sends || t->what == SEND);
         if (t->what == SEND)
-            MPI_Isend(t->from, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
+            MPI_Isend(t->staged, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
                       MPI_COMM_WORLD, &g->request[n++]);
         for (int r = 0; sends && r < g->comm->size; r++)
             if (r != t->peer)
-                MPI_Isend(t->from, t->n, MPI_FLOAT, r, g->comm->tag + NAMES,
+                MPI_Isend(t->staged, t->n, MPI_FLOAT, r, g->comm->tag + NAMES,
                           MPI_COMM_WORLD, &g->request[n++]);
         if (t->what == RECEIVE || (t->what == BROADCAST && !sends))
-            MPI_Irecv(t->to, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
+            MPI_Irecv(t->staged, t->n, MPI_FLOAT, t->peer, g->comm->tag + NAMES,
                       MPI_COMM_WORLD, &g->request[n++]);
     }
     g->n_requests = n;
+}
+
+/* Copies what was received, and frees the group. */
+static void finish(group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        transfer *t = &g->of[i];
+        bool received = t->what == RECEIVE ||
+                        (t->what == BROADCAST && t->peer != g->comm->rank);
+
+        if (received && t->staged != NULL && !g->comm->aborted)
+            memcpy(t->to, t->staged, bytes_of(t));
+        if (!g->comm->aborted)
+            free(t->staged); /* else MPI may still use it */
+    }
+    free(g->request);
+    free(g);
 }
 
 /* Called when the stream reaches the group: is it complete? */
@@ -246,8 +281,7 @@ static bool run(void *self)
         }
     if (!done && !g->comm->aborted)
         return false;
-    free(g->request);
-    free(g);
+    finish(g);
     return true;
 }
 
