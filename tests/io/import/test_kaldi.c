@@ -1,6 +1,5 @@
 /* Data directories of Kaldi, and commands in place of files. */
 #include "io/import/command_output.h"
-#include "io/import/frame_classes.h"
 #include "io/import/manifest/manifest.h"
 #include "tests/io/import/kaldi_directory.h"
 #include "tests/support/command.h"
