@@ -61,6 +61,9 @@ typedef struct bm_reading {
     const char *text;
     double score; /* natural logarithm: of the best path's probability,
                              or the search's; larger is better */
+    /* 0 to 1: the geometric mean of its labels', spaces among them; NAN: it has
+     * no labels. */
+    double confidence;
     bm_transcript_word *words; /* [n_words] */
     size_t n_words;
 } bm_reading;
