@@ -83,6 +83,7 @@ typedef struct bm_transcriber_about {
     const char *file; /* the model that was read */
     bm_input_kind kind;
     long rate;          /* of recordings, Hz; others are resampled */
+    size_t height;      /* to which line images are scaled, pixels; else 0 */
     size_t features;    /* numbers per frame */
     double frame_shift; /* seconds between frames; 0: no time */
 } bm_transcriber_about;
