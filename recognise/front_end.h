@@ -52,8 +52,8 @@ bm_input_kind bm_front_end_kind(const bm_front_end *f);
 long bm_front_end_rate(const bm_front_end *f);    /* in Hz; 0: no recordings */
 double bm_front_end_shift(const bm_front_end *f); /* s of a frame; 0: no time */
 
-size_t bm_front_end_height(const bm_front_end *f); /* pixels of a line, scaled;
-                                                      0: no images */
+/* Pixels to which lines are scaled; 0: no images. */
+size_t bm_front_end_height(const bm_front_end *f);
 
 /* What the model's features were normalised over, as features.normalise says
  * it, "speaker"; borrowed. */
