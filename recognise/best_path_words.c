@@ -55,17 +55,16 @@ static size_t find_labels(bm_found_label *labels, const float *y, size_t frames,
 static bm_found_word make_word(const bm_found_label *labels, size_t begin,
                                size_t end)
 {
-    double sum = 0;
+    double log_p = 0;
 
     for (size_t i = begin; i < end; i++)
-        sum += (double)labels[i].confidence;
+        log_p += (double)labels[i].confidence;
     return (bm_found_word){.begin = begin,
                            .end = end,
                            .word = -1,
                            .first = labels[begin].first,
                            .last = labels[end - 1].last,
-                           .confidence =
-                               (float)exp(sum / (double)(end - begin))};
+                           .confidence = (float)exp(log_p)};
 }
 
 static size_t find_words(bm_found_word *words, const bm_found_label *labels,

@@ -19,7 +19,8 @@ typedef struct bm_best_path {
  * call. The labels are those of bm_decode_greedy, and the score is the log
  * probability of the path. Words are separated by `space`; -1: each label is a
  * word. The confidence of a label is the largest posterior of its frames, that
- * of a word the geometric mean of its labels'. Fails with BM_ERR_MEMORY.
+ * of a word the product of its labels', as one wrong letter makes it wrong. Fails
+ * with BM_ERR_MEMORY.
  */
 BM_CHECKED bm_status bm_best_path_words(bm_best_path *p, const float *y,
                                         size_t frames, size_t classes,

@@ -169,6 +169,11 @@ long bm_front_end_rate(const bm_front_end *f)
     return f->kind == BM_RECORDINGS ? f->recording.rate : 0;
 }
 
+size_t bm_front_end_height(const bm_front_end *f)
+{
+    return f->kind == BM_IMAGES ? (size_t)f->image.height : 0;
+}
+
 double bm_front_end_shift(const bm_front_end *f)
 {
     switch (f->kind) {

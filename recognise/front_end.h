@@ -52,6 +52,9 @@ bm_input_kind bm_front_end_kind(const bm_front_end *f);
 long bm_front_end_rate(const bm_front_end *f);    /* in Hz; 0: no recordings */
 double bm_front_end_shift(const bm_front_end *f); /* s of a frame; 0: no time */
 
+/* Pixels to which lines are scaled; 0: no images. */
+size_t bm_front_end_height(const bm_front_end *f);
+
 /* What the model's features were normalised over, as features.normalise says
  * it, "speaker"; borrowed. */
 const char *bm_front_end_normalise(const bm_front_end *f);

@@ -182,6 +182,7 @@ bm_transcriber_about bm_transcriber_describe(const bm_transcriber *t)
         .file = t->file,
         .kind = bm_front_end_kind(t->front),
         .rate = bm_front_end_rate(t->front),
+        .height = bm_front_end_height(t->front),
         .features = t->net->features,
         .frame_shift = bm_front_end_shift(t->front),
     };

@@ -61,6 +61,9 @@ typedef struct bm_reading {
     const char *text;
     double score; /* natural logarithm: of the best path's probability,
                              or the search's; larger is better */
+    /* 0 to 1: the geometric mean of its labels', spaces among them; NAN: it has
+     * no labels. */
+    double confidence;
     bm_transcript_word *words; /* [n_words] */
     size_t n_words;
 } bm_reading;
@@ -80,6 +83,7 @@ typedef struct bm_transcriber_about {
     const char *file; /* the model that was read */
     bm_input_kind kind;
     long rate;          /* of recordings, Hz; others are resampled */
+    size_t height;      /* to which line images are scaled, pixels; else 0 */
     size_t features;    /* numbers per frame */
     double frame_shift; /* seconds between frames; 0: no time */
 } bm_transcriber_about;

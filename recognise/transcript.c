@@ -187,6 +187,16 @@ static void free_turned(turned *t)
     free(t->order);
 }
 
+/* The geometric mean of the confidences of the labels; NAN: there are none. */
+static double mean_confidence(const bm_hypothesis *h)
+{
+    double log_p = 0;
+
+    for (size_t i = 0; i < h->n_labels; i++)
+        log_p += log((double)h->labels[i].confidence);
+    return h->n_labels > 0 ? exp(log_p / (double)h->n_labels) : NAN;
+}
+
 static bm_status make(bm_reading *r, const bm_hypothesis *h,
                       const bm_vocab *vocab, const bm_language *language,
                       const bm_frame_places *places)
@@ -213,7 +223,7 @@ bm_status bm_reading_make(bm_reading *r, const bm_hypothesis *h,
     turned t;
     bm_status status = BM_OK;
 
-    *r = (bm_reading){.score = h->score};
+    *r = (bm_reading){.score = h->score, .confidence = mean_confidence(h)};
     status = turn(&t, h, vocab);
     if (status == BM_OK)
         status = make(r, &t.h, vocab, language, places);

@@ -41,6 +41,9 @@ typedef struct decoding {
     double seconds; /* of recordings that were decoded */
     size_t low;     /* of these, how many have bands that are empty */
     double lowest;  /* Hz: from where they are, at the least */
+    size_t pages;   /* images that are no lines by their shape */
+    char *page;     /* the first of them, and its size */
+    double page_width, page_height;
 } decoding;
 
 /* ---- pieces -------------------------------------------------------------- */
@@ -213,11 +216,31 @@ static bm_status report_fault(const decoding *d, const piece *p)
     return BM_OK;
 }
 
+/* Lines are wider than high, and single letters have few pixels. */
+static bool is_page(const bm_transcript *t, size_t model_height)
+{
+    double height = (double)t->height, most = 4 * (double)model_height;
+
+    return height > most && t->length > most && height > t->length / 2;
+}
+
+static void count_page(decoding *d, const piece *p)
+{
+    if (!is_page(p->transcript,
+                 bm_transcriber_describe(d->transcribers[0]).height) ||
+        d->pages++ > 0)
+        return;
+    d->page = strdup(p->input.shown);
+    d->page_width = p->transcript->length;
+    d->page_height = (double)p->transcript->height;
+}
+
 static void count(decoding *d, const piece *p)
 {
     const bm_transcript *t = p->transcript;
 
     d->decoded++;
+    count_page(d, p);
     if (strcmp(p->input.unit, "s") == 0)
         d->seconds += t->length;
     if (t->empty_above <= 0)
@@ -257,6 +280,23 @@ static void report_low_rates(const decoding *d)
                d->low == 1 ? "has" : "have",
                bm_transcriber_describe(d->transcribers[0]).rate, 2 * d->lowest,
                d->lowest);
+}
+
+static void report_pages(const decoding *d)
+{
+    char more[100] = "";
+
+    if (d->pages > 1)
+        snprintf(more, sizeof more, " and %s",
+                 bm_count_noun((long long)d->pages - 1, "more image").text);
+    if (d->pages > 0)
+        bm_log(BM_WARNING,
+               "%s (%.0f x %.0f pixels)%s %s the shape of a page, but each "
+               "image is read as one line; find the lines with a program for "
+               "layout, which writes PAGE XML or ALTO, then bmuf pack --images "
+               "DIR --out SET --vocab MODEL --no-text, and decode SET",
+               d->page != NULL ? d->page : "an image", d->page_width,
+               d->page_height, more, d->pages > 1 ? "have" : "has");
 }
 
 static void report(const decoding *d, double seconds)
@@ -321,6 +361,7 @@ static bm_status decode_all(decoding *d)
                        "stdin has no recording and no path: there is nothing "
                        "to decode");
     report_low_rates(d);
+    report_pages(d);
     report(d, bm_clock() - began);
     if (d->failed > 0)
         return BM_FAIL(
@@ -413,6 +454,7 @@ done:
         bm_transcriber_close(d.transcribers[i]);
     }
     free(d.outputs);
+    free(d.page);
     free((void *)d.transcribers);
     pthread_mutex_destroy(&d.opening);
     return status;

@@ -188,7 +188,8 @@ static bm_status refuse_pages(const walk *w)
                 return BM_FAIL(BM_ERR_FORMAT,
                                "%.300s is a page, whose lines are in %.300s; "
                                "pack the pages and give the packed set: bmuf "
-                               "pack --images %.*s --out DIR --vocab MODEL",
+                               "pack --images %.*s --out DIR --vocab MODEL "
+                               "--no-text",
                                image, page,
                                (int)(strrchr(page, '/') + 1 - page), page);
         }

@@ -103,8 +103,9 @@ static json_t *words_of(const bm_reading *r)
 
 static json_t *reading(const bm_reading *r)
 {
-    return json_pack("{s:s, s:o, s:o}", "text", r->text, "score",
-                     number(r->score), "words", words_of(r));
+    return json_pack("{s:s, s:o, s:o, s:o}", "text", r->text, "score",
+                     number(r->score), "confidence", number(r->confidence),
+                     "words", words_of(r));
 }
 
 static void write_json(FILE *out, const bm_decoded *d)

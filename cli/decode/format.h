@@ -13,7 +13,7 @@
 #define BM_FORMATS(X)                                                          \
     X(txt, "the text, a line for each input")                                  \
     X(trn, "NIST's: words (id)")                                               \
-    X(json, "one object a line: text, score, words with their places")         \
+    X(json, "one object a line: text, score, confidences, places of words")    \
     X(ctm, "NIST's: id, channel, start, duration, word, confidence")           \
     X(stm, "NIST's: id, channel, speaker, start, end, text")                   \
     X(srt, "subtitles, of one recording")                                      \

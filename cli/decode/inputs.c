@@ -299,7 +299,7 @@ static bm_status copy_frames(bm_inputs *s, bm_input *out)
 
 static bm_status next_of_set(bm_inputs *s, bm_input *out, bool *there)
 {
-    const char *tag = "";
+    const char *tag = "", *speaker = "";
     size_t sequence = s->next;
 
     *there = s->next < s->set->n;
@@ -309,7 +309,8 @@ static bm_status next_of_set(bm_inputs *s, bm_input *out, bool *there)
     if (out->fault != NULL)
         return name_input(out, s->name, "", "");
     BM_TRY(bm_dataset_tag(s->set, (int64_t)sequence, &tag));
-    BM_TRY(name_input(out, tag, "", ""));
+    BM_TRY(bm_dataset_speaker(s->set, (int64_t)sequence, &speaker));
+    BM_TRY(name_input(out, tag, "", speaker));
     BM_TRY(copy_frames(s, out));
     s->next++;
     return BM_OK;

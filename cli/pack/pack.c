@@ -144,6 +144,27 @@ static bm_status take_more(const bm_arguments *a,
                    a->nouns[0]);
 }
 
+/* Without texts no vocabulary can be learned, and classes are no texts. */
+static bm_status check_no_text(const bm_arguments *a,
+                               const bm_importer_ops *importer)
+{
+    if (bm_argument(a, "no-text") == NULL)
+        return BM_OK;
+    if (bm_argument(a, "targets") != NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --no-text and --targets: give only one");
+    if (importer == &bm_importer_idx || importer == &bm_importer_returnn)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --no-text cannot be combined with --%s, which "
+                       "has labels in place of texts",
+                       importer->name);
+    if (bm_argument(a, "vocab") == NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "pack: --no-text requires --vocab MODEL, the model that "
+                       "is to decode the set");
+    return BM_OK;
+}
+
 /* A folder of images is for lists of images. */
 static bm_status check_image_dir(const bm_arguments *a,
                                  const bm_importer_ops *importer)
@@ -247,6 +268,7 @@ static bm_status read_plan(const bm_arguments *a, const bm_config *config,
     plan->force = bm_argument(a, "force") != NULL;
     plan->resume = bm_argument(a, "resume") != NULL;
     plan->json = bm_argument(a, "json") != NULL;
+    plan->no_text = bm_argument(a, "no-text") != NULL;
     BM_TRY(check_name(plan->name));
     BM_TRY(bm_config_fill(config, "shard", bm_shard_options, &plan->set));
     if (bm_config_text(config, "shard", "store") == NULL)
@@ -270,6 +292,7 @@ static bm_status read_arguments(const bm_arguments *a,
     source->image_dir = bm_argument(a, "image-dir");
     source->pipes = bm_argument(a, "allow-pipes") != NULL;
     BM_TRY(check_targets(a, *importer));
+    BM_TRY(check_no_text(a, *importer));
     BM_TRY(check_image_dir(a, *importer));
     BM_TRY(take_more(a, *importer, source));
     BM_TRY(check_resume(a, *importer));
@@ -460,6 +483,9 @@ static const bm_flag flags[] = {
      false},
     {"text", "nfc|none",
      "normalise texts to Unicode's form C, or not; default: nfc", 0, false},
+    {"no-text", NULL,
+     "pack all without their texts, to decode them by the model of --vocab", 0,
+     false},
     {"max-left-out", "PERCENT",
      "fail if more of the manifest cannot be used; default: 1", 0, false},
     {"max-unknown", "PERCENT",

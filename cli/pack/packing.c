@@ -181,7 +181,7 @@ static bm_status count_symbols(void *self, const bm_item *item)
 {
     packing *p = self;
 
-    if (!item->has_text || p->labels.per_frame)
+    if (!item->has_text || p->labels.per_frame || p->plan->no_text)
         return BM_OK;
     return bm_labels_make(&p->labels, p->texts, item);
 }
@@ -270,7 +270,7 @@ static void list_kinds(const kinds *all, char *out, size_t room)
 static const bm_problem no_text = {
     "without a text",
     "it has no text, but other sequences have; give it one (an empty one if "
-    "nothing is said), or pack such sequences as a set of their own"};
+    "nothing is said), or pack all with --no-text, to be decoded"};
 
 /* Names the first ones, of those without a text one. */
 static void leave_out(packing *p, const bm_item *item, const bm_problem *why)
@@ -288,15 +288,15 @@ static void leave_out(packing *p, const bm_item *item, const bm_problem *why)
     count(&p->reasons, why->kind, item->id);
 }
 
-static bool is_labelled(const bm_item *item)
+static bool is_labelled(const packing *p, const bm_item *item)
 {
-    return item->has_text || item->labels != NULL;
+    return !p->plan->no_text && (item->has_text || item->labels != NULL);
 }
 
 /* Why a sequence is left out; NULL: it is packed. */
 static const bm_problem *problem_of(const packing *p, const bm_item *item)
 {
-    if (item->problem != NULL || is_labelled(item) ||
+    if (item->problem != NULL || is_labelled(p, item) || p->plan->no_text ||
         p->importer->no_texts != NULL)
         return item->problem;
     return &no_text;
@@ -315,10 +315,12 @@ static bm_status pack_item(void *self, const bm_item *item)
     }
     if (item->remark != NULL)
         count(&p->remarks, item->remark, item->id);
-    BM_TRY(bm_labels_make(&p->labels, p->texts, item));
+    if (!p->plan->no_text)
+        BM_TRY(bm_labels_make(&p->labels, p->texts, item));
     BM_TRY(bm_shard_writer_add_recording(
         p->writer, item->id, item->speaker, item->x, item->frames,
-        is_labelled(item) ? p->labels.x : NULL, p->labels.n, item->recording));
+        is_labelled(p, item) ? p->labels.x : NULL, p->labels.n,
+        item->recording));
     p->n++;
     p->frames += item->frames;
     p->n_labels += p->labels.n;
@@ -346,7 +348,8 @@ static void warn_of_no_labels(const packing *p)
 {
     const char *why = p->importer->no_texts;
 
-    if (p->n > 0 && p->n_labels == 0 && p->labels.unknown == 0)
+    if (p->n > 0 && p->n_labels == 0 && p->labels.unknown == 0 &&
+        !p->plan->no_text)
         bm_log(BM_WARNING,
                "%s: no labels in %s, so nothing can be trained on "
                "them: %s",
@@ -388,15 +391,16 @@ static bm_status check_texts(const packing *p)
 {
     double percent = 100 * p->importer->without_text;
 
-    if (p->plan->resume ||
+    if (p->plan->resume || p->plan->no_text ||
         p->importer->without_text <= p->plan->most_left_out / 100)
         return BM_OK;
     return BM_FAIL(
         BM_ERR_FORMAT,
         "%.3g %% of the sequences have no text, though others do, "
         "e.g. %s. This is more than %g %%, and nothing was packed; give them "
-        "texts (empty ones if nothing is said), pack them as a set "
-        "of their own, or leave them out with --max-left-out %.0f",
+        "texts (empty ones if nothing is said), leave them out with "
+        "--max-left-out %.0f, or, to decode them, pack all without texts: "
+        "--no-text --vocab MODEL",
         percent, p->importer->first_without, p->plan->most_left_out,
         ceil(percent));
 }

@@ -16,6 +16,7 @@ typedef struct bm_packing_plan {
     bool force;            /* shards that are there are removed */
     bool resume;           /* packing goes on after them */
     bool json;             /* the report on stdout, instead of text */
+    bool no_text;          /* texts are ignored: a set without labels */
     double most_left_out;  /* percent of the sequences */
     double most_unknown;   /* percent of the symbols of texts */
 } bm_packing_plan;

@@ -32,6 +32,8 @@ void fuzz_read_shard(const char *path)
         if (bm_shard_tag(s, i, &tag) != BM_OK)
             break;
         fputs(tag, fuzz_null());
+        if (bm_shard_speaker(s, i, &tag) == BM_OK)
+            fputs(tag, fuzz_null());
     }
     bm_sequences_free(&x);
     bm_waveform_free(&wave);

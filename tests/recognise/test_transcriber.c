@@ -283,6 +283,43 @@ static void test_a_text_has_no_needless_spaces(void **_)
     bm_vocab_free(vocab);
 }
 
+/* A word is right if all of its labels are, each with the largest probability of
+ * its frames; a reading has the geometric mean of all labels, spaces among them. */
+static void test_confidence_is_that_of_the_labels(void **_)
+{
+    enum { T = 6, C = 4 };
+    static const int path[T] = {2, 2, 0, 3, 1, 3}; /* "ab b" */
+    static const double p[T] = {0.5, 0.8, 0.9, 0.5, 1, 0.25};
+    const bm_frame_places places = {.step = 1, .length = T};
+    bm_best_path memory = {0};
+    bm_hypothesis found;
+    bm_reading r;
+    bm_vocab *vocab = NULL;
+    float y[T * C];
+
+    (void)_;
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = path[i / C] == (int)(i % C) ? (float)log(p[i / C]) : -99;
+    assert_ok(bm_vocab_parse(&vocab, "<blank>\n<space>\na\nb\n", false));
+    assert_ok(bm_best_path_words(&memory, y, T, C, 1, &found));
+    assert_ok(bm_reading_make(&r, &found, vocab, NULL, &places));
+    assert_string_equal(r.text, "ab b");
+    assert_true(near(r.words[0].confidence, 0.8 * 0.5, 1e-6));
+    assert_true(near(r.words[1].confidence, 0.25, 1e-6));
+    assert_true(near(r.confidence, pow(0.8 * 0.5 * 1 * 0.25, 0.25), 1e-6));
+    bm_reading_free(&r);
+
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = i % C == 0 ? 0 : -99;
+    assert_ok(bm_best_path_words(&memory, y, T, C, 1, &found));
+    assert_ok(bm_reading_make(&r, &found, vocab, NULL, &places));
+    assert_string_equal(r.text, "");
+    assert_true(isnan(r.confidence));
+    bm_reading_free(&r);
+    bm_best_path_free(&memory);
+    bm_vocab_free(vocab);
+}
+
 static int prepare(void **state)
 {
     if (make_corpus(state) != 0)
@@ -302,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_models_that_cannot_transcribe_are_refused),
         cmocka_unit_test(test_priors_are_the_frequencies_of_labels),
         cmocka_unit_test(test_a_text_has_no_needless_spaces),
+        cmocka_unit_test(test_confidence_is_that_of_the_labels),
     };
 
     return cmocka_run_group_tests_name("transcriber", tests, prepare,

@@ -266,6 +266,89 @@ static void test_pages_and_lists_of_pylaia_are_to_be_packed(void **_)
                  "bmuf pack --images LIST --image-dir DIR");
 }
 
+static void write_white(const char *name, size_t width, size_t height)
+{
+    static unsigned char grey[300 * 300];
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .format = PNG_FORMAT_GRAY,
+                     .width = (png_uint_32)width,
+                     .height = (png_uint_32)height};
+
+    assert_true(width * height <= sizeof grey);
+    memset(grey, 255, sizeof grey);
+    assert_true(
+        png_image_write_to_file(&png, in_folder(name), 0, grey, 0, NULL));
+}
+
+/* By its shape: higher than half its width, and more than four times as high and
+ * wide as a line is for the model. Lines and single digits are none. */
+static void test_a_page_without_xml_is_warned_of(void **_)
+{
+    static const struct {
+        size_t width, height;
+        bool page;
+    } all[] = {
+        {200, 300, true},         {4 * HEIGHT + 1, 4 * HEIGHT + 1, true},
+        {28, 28, false},          {4 * HEIGHT, 300, false},
+        {300, 4 * HEIGHT, false}, {2 * 70, 70, false},
+        {2 * 70 - 1, 70, true},
+    };
+    outcome o;
+
+    (void)_;
+    FOR_EACH (i, all) {
+        write_white("scan.png", all[i].width, all[i].height);
+        o = BMUF("decode", "lines", "scan.png");
+        assert_code(o, 0);
+        if (count_of(o.err, "the shape of a page") != (size_t)all[i].page)
+            fail_msg("%zu x %zu: %s", all[i].width, all[i].height, o.err);
+    }
+    assert_int_equal(mkdir(in_folder("scans"), 0777), 0);
+    write_white("scans/1.png", 200, 300);
+    write_white("scans/2.png", 100, 200);
+    write_white("scans/3.png", 300, 28);
+    o = BMUF("decode", "lines", "scans");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "the shape of a page"), 1);
+    assert_says(o.err, "scans/1.png (200 x 300 pixels) and 1 more image have "
+                       "the shape of a page, but each image is read as one "
+                       "line; find the lines with a program for layout, which "
+                       "writes PAGE XML or ALTO");
+}
+
+/* Of a page that is transcribed in part all lines are decoded. */
+static void test_lines_without_a_text_are_packed_for_decoding(void **_)
+{
+    static const char lines[] =
+        "<PcGts><Page imageFilename=\"../line-3.png\" imageWidth=\"%zu\" "
+        "imageHeight=\"16\"><TextRegion>"
+        "<TextLine id=\"a\"><Coords points=\"0,0 %zu,0 %zu,16 0,16\"/>"
+        "<TextEquiv><Unicode>abc</Unicode></TextEquiv></TextLine>"
+        "<TextLine id=\"b\"><Coords points=\"0,0 %zu,0 %zu,16 0,16\"/>"
+        "</TextLine></TextRegion></Page></PcGts>";
+    size_t width = strlen(speech_text(3)) * GLYPH;
+    char xml[1000], wanted[400], *text = NULL;
+
+    (void)_;
+    snprintf(xml, sizeof xml, lines, width, width, width, width, width);
+    assert_int_equal(mkdir(in_folder("part"), 0777), 0);
+    write_text("part/p.xml", xml);
+    assert_fails(BMUF("pack", "--images", "part", "--out", "part-set",
+                      "--vocab", "lines"),
+                 65, "50 % of the sequences have no text",
+                 "pack all without texts: --no-text --vocab MODEL");
+    assert_code(BMUF("pack", "--images", "part", "--out", "part-set", "--vocab",
+                     "lines", "--no-text"),
+                0);
+    text = strdup(BMUF("decode", "lines", "line-3.png").out);
+    assert_non_null(text);
+    text[strcspn(text, "\n")] = '\0';
+    snprintf(wanted, sizeof wanted, "%s (p-a)\n%s (p-b)\n", text, text);
+    free(text);
+    assert_string_equal(
+        BMUF("decode", "lines", "part-set", "--format", "trn").out, wanted);
+}
+
 static void test_comments_of_lists_are_no_inputs(void **_)
 {
     outcome o;
@@ -502,6 +585,8 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_alto_can_be_packed),
         cmocka_unit_test(test_images_and_their_packed_set_agree),
         cmocka_unit_test(test_pages_and_lists_of_pylaia_are_to_be_packed),
+        cmocka_unit_test(test_a_page_without_xml_is_warned_of),
+        cmocka_unit_test(test_lines_without_a_text_are_packed_for_decoding),
         cmocka_unit_test(test_comments_of_lists_are_no_inputs),
         cmocka_unit_test(test_a_set_without_places_is_one_fault),
         cmocka_unit_test(test_lines_from_right_to_left_are_read),

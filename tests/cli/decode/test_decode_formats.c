@@ -70,6 +70,27 @@ static void test_stm_has_the_texts(void **_)
     }
 }
 
+/* A packed set has the speakers of its manifest; frames may be a shift longer than
+ * the recording, so the end of a line is not compared. */
+static void test_a_packed_set_has_the_speakers_of_its_manifest(void **_)
+{
+    const char *all = DECODE("test", "--format", "json");
+    const char *stm = DECODE("test", "--format", "stm");
+
+    (void)_;
+    assert_int_equal(count_of(stm, "\n"), N);
+    for (size_t i = 0; i < N; i++) {
+        json_t *o = parse_json(line_of(all, i));
+        char speaker[8], line[200];
+
+        snprintf(speaker, sizeof speaker, "s%zu", i % 3);
+        assert_string_equal(text(o, "speaker"), speaker);
+        snprintf(line, sizeof line, "%s 1 %s 0.000 ", text(o, "id"), speaker);
+        assert_int_equal(strncmp(line_of(stm, i), line, strlen(line)), 0);
+        json_decref(o);
+    }
+}
+
 static double seconds(int h, int m, int s, int ms)
 {
     return 3600 * h + 60 * m + s + ms / 1000.0;
@@ -363,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ctm_has_the_words),
         cmocka_unit_test(test_stm_has_the_texts),
+        cmocka_unit_test(test_a_packed_set_has_the_speakers_of_its_manifest),
         cmocka_unit_test(test_subtitles_are_well_formed),
         cmocka_unit_test(test_a_third_line_begins_a_subtitle),
         cmocka_unit_test(test_spaces_of_alto_are_between_words),

@@ -38,6 +38,18 @@ static double log_posterior(const float *y, size_t n, size_t c)
     return -log(sum);
 }
 
+/* The most probable class of a frame, *p its log probability. */
+static size_t best_of(const dump_array *a, size_t t, double *p)
+{
+    const float *y = a->x + t * a->columns;
+    size_t c = 0;
+
+    for (size_t k = 1; k < a->columns; k++)
+        c = y[k] > y[c] ? k : c;
+    *p = log_posterior(y, a->columns, c);
+    return c;
+}
+
 static size_t words_of(const dump_array *a, spoken *words)
 {
     size_t n = 0, before = 0;
@@ -45,13 +57,9 @@ static size_t words_of(const dump_array *a, spoken *words)
     double best_of_letter = 0;
 
     for (size_t t = 0; t < a->rows; t++) {
-        const float *y = a->x + t * a->columns;
-        size_t c = 0;
         double p = 0;
+        size_t c = best_of(a, t, &p);
 
-        for (size_t k = 1; k < a->columns; k++)
-            c = y[k] > y[c] ? k : c;
-        p = log_posterior(y, a->columns, c);
         if (c == 1)
             within = false;
         if (c > 1 && c == before) {
@@ -91,9 +99,29 @@ static void check_words(const json_t *o, const dump_array *a)
         assert_true(near(number(w, "start"), (double)e->first * frame, 1e-9));
         assert_true(near(number(w, "end"),
                          fmin((double)(e->last + 1) * frame, length), 1e-9));
-        assert_true(near(number(w, "confidence"),
-                         exp(e->log_p / (double)e->letters), 1e-4));
+        assert_true(near(number(w, "confidence"), exp(e->log_p), 1e-4));
     }
+}
+
+/* Of labels, spaces among them: the geometric mean of each one's largest
+ * probability, a label being a run of frames with one class. */
+static double confidence_of(const dump_array *a)
+{
+    size_t n = 0, before = 0;
+    double sum = 0, largest = 0;
+
+    for (size_t t = 0; t <= a->rows; t++) {
+        double p = 0;
+        size_t c = t < a->rows ? best_of(a, t, &p) : 0;
+
+        if (c != before && before != 0) {
+            sum += largest;
+            n++;
+        }
+        largest = c == before ? fmax(largest, p) : p;
+        before = c;
+    }
+    return exp(sum / (double)n);
 }
 
 static void test_times_and_confidences_are_those_of_the_logits(void **_)
@@ -109,6 +137,8 @@ static void test_times_and_confidences_are_those_of_the_logits(void **_)
         json_t *o = parse_json(line_of(all, i));
 
         check_words(o, dump_find(&d, text(o, "id")));
+        assert_true(near(number(o, "confidence"),
+                         confidence_of(dump_find(&d, text(o, "id"))), 1e-4));
         assert_string_equal(text(o, "unit"), "s");
         json_decref(o);
     }

@@ -255,6 +255,40 @@ static void test_sequences_without_a_text_are_left_out_among_others(void **_)
     assert_says(o.out, "up to date");
 }
 
+/* To be decoded, with and without a text, which may be of any symbols. */
+static void test_sequences_can_be_packed_without_their_texts(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("some.jsonl",
+               "{\"id\": \"1\", \"audio\": \"1.wav\"}\n"
+               "{\"id\": \"2\", \"audio\": \"2.wav\", \"text\": \"?\"}\n"
+               "{\"id\": \"3\", \"audio\": \"1.wav\", \"text\": \"\"}\n");
+    write_text("b.txt", "<blank>\nb\n");
+    o = BMUF("pack", "--audio", "some.jsonl", "--out", "bare", "--vocab",
+             "b.txt", "--no-text");
+    assert_code(o, 0);
+    assert_says(o.out, "3 sequences, ");
+    assert_says(o.out, ", 0 labels, 2 classes in 1 shard in bare; left out 0 "
+                       "of 3; 0 unknown symbols\n");
+    assert_int_equal(count_of(o.err, "warning"), 0);
+    assert_shard("bare/data-00000.bmuf.h5", false, "<blank>\nb\n",
+                 (const int32_t[]){0}, 0);
+    o = BMUF("pack", "--audio", "some.jsonl", "--out", "bare", "--vocab",
+             "b.txt", "--no-text", "--resume");
+    assert_code(o, 0);
+    assert_says(o.out, "up to date; 3 sequences, ");
+    assert_fails(
+        BMUF("pack", "--audio", "some.jsonl", "--out", "bare2", "--no-text"),
+        64, "--no-text requires --vocab MODEL");
+    assert_fails(BMUF("pack", "--idx", "x", "--out", "bare2", "--no-text"), 64,
+                 "--no-text cannot be combined with --idx");
+    assert_fails(BMUF("pack", "--audio", "some.jsonl", "--out", "bare2",
+                      "--no-text", "--targets", "x"),
+                 64, "--no-text and --targets: give only one");
+}
+
 /* 100 * 0.07 is more than 7 in doubles. */
 static void test_exactly_as_many_as_allowed_are_left_out(void **_)
 {
@@ -378,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_a_vocabulary_of_the_user_is_not_replaced),
         cmocka_unit_test(
             test_sequences_without_a_text_are_left_out_among_others),
+        cmocka_unit_test(test_sequences_can_be_packed_without_their_texts),
         cmocka_unit_test(test_exactly_as_many_as_allowed_are_left_out),
         cmocka_unit_test(test_json_has_folders_that_are_not_utf8),
         cmocka_unit_test(test_sets_without_labels_are_warned_of),

@@ -209,6 +209,28 @@ static void test_shards_are_cut_by_size_and_read_as_one_list(void **_)
     corpus_remove(directory);
 }
 
+/* Shards number their speakers each on its own; corpus_write gives them in turn. */
+static void test_sequences_have_their_speakers(void **_)
+{
+    static const char *const speakers[] = {"anna", "b\xc3\xa9la", ""};
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "set", 60);
+    const char *speaker = NULL;
+    bm_dataset *d = NULL;
+
+    (void)_;
+    c.settings.shard_mb = 0.001; /* 50 frames */
+    assert_true(corpus_write(&c) > 4);
+    assert_ok(bm_dataset_open(&d, directory));
+    for (size_t i = 0; i < 60; i++) {
+        assert_ok(bm_dataset_speaker(d, (int64_t)i, &speaker));
+        assert_string_equal(speaker, speakers[i % 3]);
+    }
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
 static void test_frames_may_have_one_label_each(void **_)
 {
     char *directory = corpus_directory();
@@ -761,6 +783,7 @@ int main(void)
         cmocka_unit_test(
             test_a_unit_ends_with_the_sequence_that_reaches_its_frames),
         cmocka_unit_test(test_shards_are_cut_by_size_and_read_as_one_list),
+        cmocka_unit_test(test_sequences_have_their_speakers),
         cmocka_unit_test(test_frames_may_have_one_label_each),
         cmocka_unit_test(test_empty_sequences_are_kept),
         cmocka_unit_test(test_reserve_grows_and_keeps_the_contents),
