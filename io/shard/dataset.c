@@ -265,6 +265,15 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
     return bm_shard_tag(s, number, out);
 }
 
+bm_status bm_dataset_speaker(bm_dataset *d, int64_t sequence, const char **out)
+{
+    size_t number = 0;
+    bm_shard *s = shard_of(d, sequence, &number);
+
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_speaker(s, number, out);
+}
+
 bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence)
 {
     size_t number = 0;
@@ -391,4 +400,16 @@ bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
         bm_cmvn_apply(&d->norm, out->x, (size_t)u->frames, d->features);
     }
     return BM_OK;
+}
+
+bm_status bm_dataset_read_labels(bm_dataset *d, size_t unit, bm_sequences *out)
+{
+    const bm_unit_at *u = &d->units[unit];
+    bm_shard *s = d->shards[u->shard];
+
+    BM_ASSERT(unit < d->n_units);
+    BM_ASSERT((size_t)u->sequences ==
+              bm_shard_unit(s, (size_t)u->unit).sequences);
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_read_labels(s, (size_t)u->unit, out);
 }

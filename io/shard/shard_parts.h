@@ -70,6 +70,10 @@ struct bm_shard {
     char *features_text, *tags_digest;
     char *tags; /* [n, tag_width]; NULL: not yet read */
     size_t tag_width;
+    int32_t
+        *speaker;   /* [n]: row of speakers, -1: unknown; NULL: not yet read */
+    char *speakers; /* [.., speaker_width] */
+    size_t speaker_width;
     bool is_open; /* file, inputs and targets are open */
     bm_h5_file file;
     bm_h5_array inputs, targets, waveforms, moments;

@@ -81,6 +81,8 @@ void bm_shard_close(bm_shard *s)
     free(s->reference);
     free(s->tags_digest);
     free(s->tags);
+    free(s->speaker);
+    free(s->speakers);
     free(s->path);
     free(s);
 }
@@ -262,6 +264,55 @@ const char *bm_shard_tag_or(bm_shard *s, size_t sequence)
                                                                          : "?";
 }
 
+/* Names and numbers have no checksum. */
+static bm_status read_speakers(bm_shard *s)
+{
+    uint64_t n = s->t.n, names = 0;
+    size_t width = 0;
+    void *numbers = NULL;
+    int32_t *number = NULL;
+    char *text = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_shard_file_open(s));
+    BM_TRY_DONE(
+        bm_h5_table(&s->file, "bmuf/speaker", H5T_STD_I32LE, 0, &n, &numbers));
+    BM_TRY_DONE(
+        bm_h5_strings(&s->file, "bmuf/speakers", &names, &width, &text));
+    number = numbers;
+    for (size_t i = 0; i < s->t.n; i++)
+        if (number[i] < -1 || (number[i] >= 0 && (uint64_t)number[i] >= names))
+            BM_FAIL_DONE(BM_ERR_FORMAT,
+                         "%s: sequence %zu has speaker %d of %" PRIu64, s->path,
+                         i, number[i], names);
+    s->speaker = number;
+    s->speakers = text;
+    s->speaker_width = width;
+    numbers = text = NULL;
+done:
+    free(numbers);
+    free(text);
+    return status;
+}
+
+bm_status bm_shard_speaker(bm_shard *s, size_t sequence, const char **out)
+{
+    bm_status status = BM_OK;
+
+    BM_ASSERT(sequence < s->t.n);
+    if (s->speaker == NULL) {
+        bm_h5_enter();
+        status = read_speakers(s);
+        bm_h5_leave();
+    }
+    if (status == BM_OK)
+        *out =
+            s->speaker[sequence] < 0
+                ? ""
+                : s->speakers + (size_t)s->speaker[sequence] * s->speaker_width;
+    return status;
+}
+
 static bm_status check_crc(bm_shard *s, size_t unit, int column,
                            const void *data, size_t size)
 {
@@ -354,10 +405,15 @@ static bm_status check_labels(bm_shard *s, size_t sequence,
 
 bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
 {
+    BM_TRY(bm_shard_load_features(s, unit, out));
+    return bm_shard_read_labels(s, unit, out);
+}
+
+bm_status bm_shard_read_labels(bm_shard *s, size_t unit, bm_sequences *out)
+{
     bm_unit_size u = bm_shard_unit(s, unit);
     const int32_t *length = s->t.lengths + 2 * u.first, *label = NULL;
 
-    BM_TRY(bm_shard_load_features(s, unit, out));
     BM_TRY(bm_shard_load_labels(s, unit, out));
     label = out->targets;
     for (size_t i = 0; i < u.sequences; i++) {
