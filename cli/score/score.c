@@ -393,6 +393,26 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     return BM_OK;
 }
 
+static bool are_characters(bm_list_words w)
+{
+    return w.n > 0 && w.characters == w.n;
+}
+
+/* A list of PyLaia without a blank is read as words. */
+static void warn_of_characters(const bm_transcripts *list,
+                               const bm_transcripts *other, const char *role)
+{
+    bm_list_words words = bm_transcripts_words(other);
+
+    if (list->form == BM_FORM_txt &&
+        are_characters(bm_transcripts_words(list)) &&
+        2 * words.characters < words.n)
+        bm_log(BM_WARNING,
+               "%s: all words have one character, but most of %s have more; if "
+               "it is a list of PyLaia, give --%s-form pylaia",
+               list->path, other->path, role);
+}
+
 static bm_status read_texts(scoring *s, const bm_arguments *a)
 {
     const char *ref = NULL, *hyp = NULL, *speakers = bm_argument(a, "utt2spk");
@@ -402,16 +422,22 @@ static bm_status read_texts(scoring *s, const bm_arguments *a)
 
 #define X(name, line) #name " "
     static const char forms[] = "auto " BM_TRANSCRIPT_FORMS(X);
+    static const char ref_forms[] = "auto shards " BM_TRANSCRIPT_FORMS(X);
 #undef X
     if (heard == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for texts");
-    BM_TRY_DONE(bm_argument_word(a, "ref-form", forms, "auto", &ref));
+    BM_TRY_DONE(bm_argument_word(a, "ref-form", ref_forms, "auto", &ref));
     BM_TRY_DONE(bm_argument_word(a, "hyp-form", forms, "auto", &hyp));
-    BM_TRY_DONE(bm_transcripts_read(&s->ref, a->nouns[0], ref));
+    BM_TRY_DONE(bm_transcripts_read(&s->ref, a->nouns[0], ref, BM_REFERENCE));
     for (size_t k = 0; k < s->scored.n; k++)
-        BM_TRY_DONE(bm_transcripts_read(&heard[k], a->nouns[k + 1], hyp));
+        BM_TRY_DONE(bm_transcripts_read(&heard[k], a->nouns[k + 1], hyp,
+                                        BM_HYPOTHESIS));
     if (speakers != NULL)
-        BM_TRY_DONE(bm_transcripts_read(&s->utt2spk, speakers, "txt"));
+        BM_TRY_DONE(
+            bm_transcripts_read(&s->utt2spk, speakers, "txt", BM_REFERENCE));
+    warn_of_characters(&s->ref, &heard[0], "ref");
+    for (size_t k = 0; k < s->scored.n; k++)
+        warn_of_characters(&heard[k], &s->ref, "hyp");
     s->alternatives = s->ref.form == BM_FORM_trn || s->ref.form == BM_FORM_stm;
     status = bm_transcripts_pair(&s->ref, heard, s->scored.n, outside);
 done:
@@ -489,7 +515,7 @@ done:
     return status;
 }
 
-#define FORMS "auto|trn|txt|stm|ctm|json"
+#define FORMS "auto|trn|txt|stm|ctm|json|pylaia"
 
 static const bm_flag flags[] = {
     {"align", "unit|sclite",
@@ -512,7 +538,8 @@ static const bm_flag flags[] = {
     {"confusions", "N", "print the N most frequent errors", 0, false},
     {"units", "words|characters",
      "what the tables of speakers and errors count; default: words", 0, false},
-    {"ref-form", FORMS, "form of REF; default: by its name, or first line", 0,
+    {"ref-form", FORMS "|shards",
+     "form of REF; default: by its name, or its text; shards: a packed set", 0,
      false},
     {"hyp-form", FORMS, "form of HYP, likewise", 0, false},
     BM_JSON_FLAG,
@@ -529,8 +556,8 @@ const bm_verb bm_verb_score = {
         "  bmuf score test.trn one.trn two.trn\n\n"
         "REF and HYP are texts with ids: trn, lines that begin with an id, "
         "stm, ctm, or\nJSON lines such as manifests (docs/results/scoring.md). "
-        "Further HYP are compared\nwith the first, by draws of the same "
-        "sequences and by NIST's matched-pairs test.\n",
+        "REF may be a packed set.\nFurther HYP are compared with the first, "
+        "by draws of the same sequences and by\nNIST's matched-pairs test.\n",
     .flags = flags,
     .least = 2,
     .most = BM_MOST_NOUNS,
