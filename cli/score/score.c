@@ -28,7 +28,7 @@ typedef struct scoring {
     bm_missing missing;
     bool by_speaker; /* draws are of speakers */
     bool want_speakers;
-    bool of_characters; /* the tables of speakers and confusions */
+    bool of_characters; /* the tables */
     bm_text_scorer *scorer;
     bm_transcripts ref, utt2spk;
     bool alternatives;
@@ -42,8 +42,9 @@ typedef struct scoring {
 /* ---- speakers ------------------------------------------------------------ */
 
 /* Fills in the speakers of the texts that are scored. which [n]: the texts in the
- * reference. */
-static bm_status find_speakers(scoring *s, const size_t *which, size_t n)
+ * reference. *guessed: of how many the id has the speaker. */
+static bm_status find_speakers(scoring *s, const size_t *which, size_t n,
+                               size_t *guessed)
 {
     size_t more = 0;
     long *match = calloc(s->ref.n + 1, sizeof *match);
@@ -61,10 +62,12 @@ static bm_status find_speakers(scoring *s, const size_t *which, size_t n)
         if (s->utt2spk.n > 0 && match[i] == BM_NO_UTTERANCE)
             BM_FAIL_DONE(BM_ERR_FORMAT, "%s has no speaker in %s", u->id,
                          s->utt2spk.path);
-        if (s->utt2spk.n > 0)
+        if (s->utt2spk.n > 0) {
             u->speaker = s->utt2spk.of[match[i]].text;
-        else if (u->speaker[0] == '\0')
+        } else if (u->speaker[0] == '\0') {
             BM_TRY_DONE(bm_transcripts_speaker(&s->ref, i));
+            ++*guessed;
+        }
     }
 done:
     free(match);
@@ -103,6 +106,17 @@ static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
     return BM_OK;
 }
 
+/* Ids that begin with the name of the data set have no speaker there. */
+static void warn_of_one_speaker(const scoring *s, size_t n, size_t guessed)
+{
+    if (guessed == n && n > 1 && s->scored.n_speakers == 1)
+        bm_log(BM_WARNING,
+               "%s: all %zu sequences have the speaker %s, which is what their "
+               "ids have before the first - or _; if there are more, list them "
+               "with --utt2spk FILE",
+               s->ref.path, n, s->names[0]);
+}
+
 /* ---- counting ------------------------------------------------------------ */
 
 static void add_edits(bm_error_rate *sum, bm_edits e, size_t total)
@@ -131,13 +145,10 @@ static bm_status keep_confused(scoring *s, tally *t)
     return BM_OK;
 }
 
-/* Text i of the reference with what system k recognised, as scored text n. */
-static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
+/* t->last <- the errors of system k in text i of the reference. */
+static bm_status compare_text(scoring *s, size_t i, tally *t)
 {
     const bm_utterance *u = &s->ref.of[i];
-    tally *t = &s->tallies[k];
-    bm_scored_system *sum = &s->systems[k];
-    const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
     const char *heard =
         t->match[i] == BM_NO_UTTERANCE ? "" : t->texts.of[t->match[i]].text;
     bm_status status =
@@ -146,7 +157,46 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
     if (status == BM_ERR_FORMAT)
         return BM_FAIL(BM_ERR_FORMAT, "id %s (%s:%zu): %s", u->id, s->ref.path,
                        u->line, bm_last_message());
-    BM_TRY(status);
+    return status;
+}
+
+/* Adds the errors that the tables count. */
+static void add_units(const scoring *s, const bm_text_errors *e,
+                      bm_error_rate *sum)
+{
+    if (s->of_characters)
+        add_edits(sum, e->characters, e->n_characters);
+    else
+        add_edits(sum, e->words, e->n_words);
+}
+
+/* Counts of scored text n, number i of the reference, for the tables. */
+static void fill_tables(const scoring *s, const bm_text_errors *e, size_t i,
+                        size_t n, bm_scored_system *out)
+{
+    if (s->want_speakers) {
+        bm_speaker_errors *of = &out->speakers[s->speaker[n]];
+
+        of->sequences++;
+        add_units(s, e, &of->errors);
+    }
+    if (s->scored.n_listed > 0) {
+        bm_sequence_errors *of = &out->worst[n];
+
+        *of = (bm_sequence_errors){.id = s->ref.of[i].id, .text = i};
+        add_units(s, e, &of->errors);
+        out->n_faulty += bm_error_rate_errors(&of->errors) > 0;
+    }
+}
+
+/* Text i of the reference with what system k recognised, as scored text n. */
+static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
+{
+    tally *t = &s->tallies[k];
+    bm_scored_system *sum = &s->systems[k];
+    const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
+
+    BM_TRY(compare_text(s, i, t));
     t->words[n] = (bm_error_count){(double)bm_edits_total(t->last.words),
                                    (double)t->last.n_words};
     t->characters[n] =
@@ -155,15 +205,7 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
     add_edits(&sum->words, t->last.words, t->last.n_words);
     add_edits(&sum->characters, t->last.characters, t->last.n_characters);
     sum->wrong += bm_edits_total(t->last.words) > 0;
-    if (s->want_speakers) {
-        bm_speaker_errors *of = &sum->speakers[s->speaker[n]];
-
-        of->sequences++;
-        if (s->of_characters)
-            add_edits(&of->errors, t->last.characters, t->last.n_characters);
-        else
-            add_edits(&of->errors, t->last.words, t->last.n_words);
-    }
+    fill_tables(s, &t->last, i, n, sum);
     if (k > 0)
         BM_TRY(bm_matched_pairs_add(&sum->pairs, first->of, first->n,
                                     t->last.word_pairs.of,
@@ -198,8 +240,10 @@ static bm_status make_room(scoring *s, size_t n)
         t->characters = calloc(n + 1, sizeof *t->characters);
         s->systems[k].speakers =
             calloc(s->scored.n_speakers + 1, sizeof *s->systems[k].speakers);
+        s->systems[k].worst = calloc(s->scored.n_listed > 0 ? n + 1 : 1,
+                                     sizeof *s->systems[k].worst);
         if (t->words == NULL || t->characters == NULL ||
-            s->systems[k].speakers == NULL)
+            s->systems[k].speakers == NULL || s->systems[k].worst == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory to score %zu texts", n);
     }
     return BM_OK;
@@ -207,7 +251,7 @@ static bm_status make_room(scoring *s, size_t n)
 
 static bm_status score_all(scoring *s)
 {
-    size_t *which = calloc(s->ref.n + 1, sizeof *which), n = 0;
+    size_t *which = calloc(s->ref.n + 1, sizeof *which), n = 0, guessed = 0;
     bm_status status = BM_OK;
 
     if (which == NULL)
@@ -222,8 +266,9 @@ static bm_status score_all(scoring *s)
                          : "there is no text to score");
     s->scored.sequences = n;
     if (s->want_speakers) {
-        BM_TRY_DONE(find_speakers(s, which, n));
+        BM_TRY_DONE(find_speakers(s, which, n, &guessed));
         BM_TRY_DONE(number_speakers(s, which, n));
+        warn_of_one_speaker(s, n, guessed);
     }
     BM_TRY_DONE(make_room(s, n));
     for (size_t j = 0; j < n; j++)
@@ -315,6 +360,33 @@ static bm_status count_confusions(const scoring *s, tally *t,
     return BM_OK;
 }
 
+static int by_errors(const void *a, const void *b)
+{
+    const bm_sequence_errors *x = a, *y = b;
+    double m = bm_error_rate_errors(&x->errors),
+           n = bm_error_rate_errors(&y->errors);
+
+    return m != n ? (m < n) - (m > n) : strcmp(x->id, y->id);
+}
+
+/* Sorts the sequences of a system, and compares the first of them again for their
+ * texts. */
+static bm_status list_sequences(scoring *s, tally *t, bm_scored_system *out)
+{
+    if (s->scored.n_listed == 0)
+        return BM_OK;
+    qsort(out->worst, s->scored.sequences, sizeof *out->worst, by_errors);
+    while (out->n_worst < s->scored.n_listed && out->n_worst < out->n_faulty) {
+        bm_sequence_errors *of = &out->worst[out->n_worst];
+
+        BM_TRY(compare_text(s, of->text, t));
+        BM_TRY(bm_text_aligned(s->scorer, &t->last, true, &of->ref));
+        out->n_worst++; /* with which ref is freed */
+        BM_TRY(bm_text_aligned(s->scorer, &t->last, false, &of->hyp));
+    }
+    return BM_OK;
+}
+
 static bm_status finish(scoring *s)
 {
     size_t room = s->scored.sequences + 1;
@@ -339,6 +411,7 @@ static bm_status finish(scoring *s)
                                 &out->characters_than_first));
         }
         BM_TRY_DONE(count_confusions(s, t, out));
+        BM_TRY_DONE(list_sequences(s, t, out));
     }
 done:
     free(a);
@@ -364,7 +437,7 @@ static bm_status read_rules(const bm_arguments *a, bm_text_rules *rules)
 static bm_status read_options(scoring *s, const bm_arguments *a)
 {
     const char *missing = NULL;
-    long shown = 0;
+    long shown = 0, listed = 0;
 
     BM_TRY(read_rules(a, &s->rules));
     BM_TRY(
@@ -376,6 +449,7 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     BM_TRY(bm_argument_word(a, "units", "words characters", "words",
                             &s->scored.units));
     BM_TRY(bm_argument_number(a, "confusions", 0, 0, 1 << 20, &shown));
+    BM_TRY(bm_argument_number(a, "sequences", 0, 0, 1 << 20, &listed));
     s->costs = strcmp(s->scored.align, "sclite") == 0 ? &bm_edit_sclite
                                                       : &bm_edit_unit;
     s->by_speaker = strcmp(s->scored.draw, "speakers") == 0;
@@ -383,13 +457,15 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
                  : strcmp(missing, "empty") == 0 ? BM_MISSING_EMPTY
                                                  : BM_MISSING_ERROR;
     s->scored.n_shown = (size_t)shown;
+    s->scored.n_listed = (size_t)listed;
     s->want_speakers = s->by_speaker || bm_argument(a, "speakers") != NULL ||
                        bm_argument(a, "utt2spk") != NULL;
     s->of_characters = strcmp(s->scored.units, "characters") == 0;
-    if (s->of_characters && !s->want_speakers && shown == 0)
+    if (s->of_characters && !s->want_speakers && shown == 0 && listed == 0)
         return BM_FAIL(BM_ERR_ARG,
                        "score: --units characters is for the tables of "
-                       "--speakers and --confusions; add one of them");
+                       "--speakers, --confusions and --sequences; add one of "
+                       "them");
     return BM_OK;
 }
 
@@ -479,6 +555,11 @@ static void scoring_free(scoring *s)
         free(t->confused);
         free(s->systems[k].confusions);
         free(s->systems[k].speakers);
+        for (size_t j = 0; j < s->systems[k].n_worst; j++) {
+            free(s->systems[k].worst[j].ref);
+            free(s->systems[k].worst[j].hyp);
+        }
+        free(s->systems[k].worst);
     }
     bm_text_scorer_free(s->scorer);
     bm_transcripts_free(&s->ref);
@@ -536,8 +617,10 @@ static const bm_flag flags[] = {
     {"draw", "sequences|speakers",
      "what the intervals draw again; default: sequences", 0, false},
     {"confusions", "N", "print the N most frequent errors", 0, false},
-    {"units", "words|characters",
-     "what the tables of speakers and errors count; default: words", 0, false},
+    {"sequences", "N",
+     "print the N sequences with the most errors, and their texts", 0, false},
+    {"units", "words|characters", "what the tables count; default: words", 0,
+     false},
     {"ref-form", FORMS "|shards",
      "form of REF; default: by its name, or its text; shards: a packed set", 0,
      false},
@@ -553,7 +636,8 @@ const bm_verb bm_verb_score = {
     .text =
         "  bmuf score test.jsonl test.trn\n"
         "  bmuf score test.stm test.ctm --align sclite --speakers\n"
-        "  bmuf score test.trn one.trn two.trn\n\n"
+        "  bmuf score test.trn one.trn two.trn\n"
+        "  bmuf score data/test test.trn --sequences 20 --units characters\n\n"
         "REF and HYP are texts with ids: trn, lines that begin with an id, "
         "stm, ctm, or\nJSON lines such as manifests (docs/results/scoring.md). "
         "REF may be a packed set.\nFurther HYP are compared with the first, "
