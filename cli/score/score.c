@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/words.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,12 +146,10 @@ static bm_status keep_confused(scoring *s, tally *t)
     return BM_OK;
 }
 
-/* t->last <- the errors of system k in text i of the reference. */
-static bm_status compare_text(scoring *s, size_t i, tally *t)
+/* t->last <- the errors of what was recognised in text i of the reference. */
+static bm_status compare_with(scoring *s, size_t i, const char *heard, tally *t)
 {
     const bm_utterance *u = &s->ref.of[i];
-    const char *heard =
-        t->match[i] == BM_NO_UTTERANCE ? "" : t->texts.of[t->match[i]].text;
     bm_status status =
         bm_text_score(s->scorer, u->text, s->alternatives, heard, &t->last);
 
@@ -158,6 +157,39 @@ static bm_status compare_text(scoring *s, size_t i, tally *t)
         return BM_FAIL(BM_ERR_FORMAT, "id %s (%s:%zu): %s", u->id, s->ref.path,
                        u->line, bm_last_message());
     return status;
+}
+
+/* *out <- the reading with the fewest word errors, of equal ones the first. */
+static bm_status find_best(scoring *s, size_t i, const bm_utterance *heard,
+                           tally *t, const char **out)
+{
+    const char *reading = heard->readings;
+    size_t least = SIZE_MAX;
+
+    for (size_t k = 0; k < heard->n_readings; k++) {
+        BM_TRY(compare_with(s, i, reading, t));
+        if (bm_edits_total(t->last.words) < least) {
+            least = bm_edits_total(t->last.words);
+            *out = reading;
+        }
+        reading += strlen(reading) + 1;
+    }
+    return BM_OK;
+}
+
+/* t->last <- the errors of a system in text i of the reference. */
+static bm_status compare_text(scoring *s, size_t i, tally *t)
+{
+    const bm_utterance *heard = NULL;
+    const char *text = "";
+
+    if (t->match[i] != BM_NO_UTTERANCE) {
+        heard = &t->texts.of[t->match[i]];
+        text = heard->text;
+        if (s->scored.oracle)
+            BM_TRY(find_best(s, i, heard, t, &text));
+    }
+    return compare_with(s, i, text, t);
 }
 
 /* Adds the errors that the tables count. */
@@ -460,6 +492,7 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     s->scored.n_listed = (size_t)listed;
     s->want_speakers = s->by_speaker || bm_argument(a, "speakers") != NULL ||
                        bm_argument(a, "utt2spk") != NULL;
+    s->scored.oracle = bm_argument(a, "oracle") != NULL;
     s->of_characters = strcmp(s->scored.units, "characters") == 0;
     if (s->of_characters && !s->want_speakers && shown == 0 && listed == 0)
         return BM_FAIL(BM_ERR_ARG,
@@ -526,6 +559,25 @@ done:
     return status;
 }
 
+/* An oracle needs readings to choose from. */
+static bm_status count_readings(scoring *s)
+{
+    for (size_t k = 0; k < s->scored.n && s->scored.oracle; k++) {
+        const bm_transcripts *t = &s->tallies[k].texts;
+        size_t *most = &s->systems[k].readings;
+
+        for (size_t i = 0; i < t->n; i++)
+            *most = t->of[i].n_readings > *most ? t->of[i].n_readings : *most;
+        if (*most == 0)
+            return BM_FAIL(BM_ERR_FORMAT,
+                           "%s has no \"nbest\" with texts, of which --oracle "
+                           "takes the best; write them with bmuf decode "
+                           "--format json --nbest N",
+                           t->path);
+    }
+    return BM_OK;
+}
+
 static bm_status match_all(scoring *s)
 {
     for (size_t k = 0; k < s->scored.n; k++) {
@@ -581,6 +633,7 @@ static bm_status score(const bm_arguments *a)
     s->scored.n = (size_t)a->n_nouns - 1;
     BM_TRY_DONE(read_options(s, a));
     BM_TRY_DONE(read_texts(s, a));
+    BM_TRY_DONE(count_readings(s));
     BM_TRY_DONE(match_all(s));
     BM_TRY_DONE(bm_text_scorer_new(&s->scorer, &s->rules, s->costs));
     BM_TRY_DONE(score_all(s));
@@ -620,6 +673,9 @@ static const bm_flag flags[] = {
     {"sequences", "N",
      "print the N sequences with the most errors, and their texts", 0, false},
     {"units", "words|characters", "what the tables count; default: words", 0,
+     false},
+    {"oracle", NULL,
+     "score the reading of HYP's \"nbest\" that has the fewest word errors", 0,
      false},
     {"ref-form", FORMS "|shards",
      "form of REF; default: by its name, or its text; shards: a packed set", 0,

@@ -14,6 +14,9 @@ static const double significant = 0.05;
 static void print_system(const bm_scored *s, const bm_scored_system *one)
 {
     printf("hypothesis      %s\n", one->path);
+    if (s->oracle)
+        printf("oracle          the best of up to %s of a sequence\n",
+               bm_count_noun((long long)one->readings, "reading").text);
     printf("sequences       %zu, %zu of them with errors (%.2f %%)\n",
            s->sequences, one->wrong,
            100 * (double)one->wrong / (double)s->sequences);
@@ -224,6 +227,9 @@ static json_t *system_json(const bm_scored *s, size_t k)
         "missing", (json_int_t)one->missing, "additional",
         (json_int_t)one->more, "outside", (json_int_t)one->outside);
 
+    if (s->oracle)
+        json_object_set_new(o, "readings",
+                            json_integer((json_int_t)one->readings));
     if (s->n_speakers > 0)
         json_object_set_new(o, "speakers", speakers_json(s, one));
     if (s->n_shown > 0)

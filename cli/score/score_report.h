@@ -33,6 +33,7 @@ typedef struct bm_scored_system {
     size_t wrong;             /* sequences with an error in words */
     size_t missing, more;     /* ids that only the reference, or only it has */
     size_t outside;           /* words of ctm in no segment */
+    size_t readings;          /* with an oracle: the most that a text has */
     bm_confusion *confusions; /* [n_confusions], the most frequent first */
     size_t n_confusions;
     bm_speaker_errors *speakers; /* [n_speakers] */
@@ -50,6 +51,7 @@ typedef struct bm_scored {
     const char *const *speakers;  /* [n_speakers]; borrowed */
     size_t n_speakers;            /* 0: not wanted */
     size_t n_shown;               /* confusions */
+    bool oracle;                  /* of the readings the best one counts */
     size_t n_listed;              /* sequences with the most errors */
     bm_scored_system *systems;    /* [n] */
     size_t n;

@@ -47,7 +47,9 @@ typedef struct bm_utterance {
     bool has_text;  /* false: of JSON without a "text", of a sequence without a
                        reference */
     bool predicted; /* the text is NeMo's "pred_text" */
-    char *channel;  /* of stm and ctm, which have times in seconds */
+    char *readings; /* of "nbest", [n_readings], each ends with '\0' */
+    size_t n_readings;
+    char *channel; /* of stm and ctm, which have times in seconds */
     double begin, end;
 } bm_utterance;
 

@@ -6,6 +6,8 @@
 #include "io/import/manifest/manifest.h"
 
 #include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* What is seen of a file. */
 typedef struct json_file {
@@ -35,6 +37,33 @@ static const char *text_of(json_file *f, const json_t *o, bm_utterance *u)
     return text;
 }
 
+/* u->readings <- the texts of a hypothesis' "nbest", if it is there. */
+static bm_status copy_readings(bm_transcripts *t, const json_t *o,
+                               bm_utterance *u)
+{
+    const json_t *all = json_object_get(o, "nbest");
+    size_t n = json_array_size(all), size = 1;
+    char *at = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *text = string(json_array_get(all, i), "text");
+
+        size += text != NULL ? strlen(text) + 1 : 0;
+    }
+    at = malloc(size);
+    BM_TRY(bm_transcripts_own(t, at));
+    u->readings = at;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = string(json_array_get(all, i), "text");
+
+        if (text == NULL)
+            continue;
+        at = stpcpy(at, text) + 1;
+        u->n_readings++;
+    }
+    return BM_OK;
+}
+
 static bm_status add_object(json_file *f, const json_t *o, const char *line,
                             size_t number)
 {
@@ -53,6 +82,8 @@ static bm_status add_object(json_file *f, const json_t *o, const char *line,
     BM_TRY(bm_transcripts_copy(t, id != NULL ? id : "", &u.id));
     BM_TRY(bm_transcripts_copy(t, text != NULL ? text : "", &u.text));
     BM_TRY(bm_transcripts_copy(t, speaker != NULL ? speaker : "", &u.speaker));
+    if (f->role == BM_HYPOTHESIS && json_object_get(o, "nbest") != NULL)
+        BM_TRY(copy_readings(t, o, &u));
     return bm_transcripts_add(t, &u);
 }
 

@@ -229,7 +229,7 @@ static void test_ids_that_differ_are_told_with_forms(void **state)
 
     (void)state;
     for (size_t i = 0; i < 24; i++)
-        strcat(id, "\303\251");
+        memcpy(id + 2 * i, "\303\251", 3);
     snprintf(line, sizeof line, "one (%s-l1)\n", id);
     write_text("long.trn", line);
     snprintf(line, sizeof line, "%s-l2 one\n", id);

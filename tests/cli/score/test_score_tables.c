@@ -269,6 +269,38 @@ static void test_sequences_may_be_listed_by_characters(void **state)
     json_decref(r);
 }
 
+/* bmuf decode writes the first reading as the text, too. Of equal ones the first
+ * counts; a line without readings has its text. */
+static void
+test_an_oracle_takes_the_reading_with_the_fewest_errors(void **state)
+{
+    const json_t *first = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("n.txt", "a one two three\nb four\nc five\n");
+    write_text("n.jsonl",
+               "{\"id\": \"a\", \"text\": \"x y z\", \"nbest\": [{\"text\": "
+               "\"x y z\"}, {\"text\": \"one y three\"}, {\"text\": \"one two "
+               "z\"}, {\"text\": \"one\"}]}\n"
+               "{\"id\": \"b\", \"text\": \"for\", \"nbest\": [{\"text\": "
+               "\"for\"}, {\"text\": \"four\"}]}\n"
+               "{\"id\": \"c\", \"text\": \"fife\"}\n");
+    r = SCORE("n.txt", "n.jsonl");
+    assert_rate(words_of(r), 5, 0, 0, 5);
+    json_decref(r);
+    r = SCORE("n.txt", "n.jsonl", "--oracle", "--sequences", "1");
+    assert_rate(words_of(r), 2, 0, 0, 5);
+    assert_true(number(system_of(r, 0), "readings") == 4);
+    first = json_array_get(json_object_get(system_of(r, 0), "sequences"), 0);
+    assert_string_equal(text(first, "hypothesis"), "one y three");
+    json_decref(r);
+    assert_says(BMUF("score", "n.txt", "n.jsonl", "--oracle").out,
+                "oracle          the best of up to 4 readings of a sequence\n");
+    assert_fails(BMUF("score", "n.txt", "n.txt", "--oracle"), 65,
+                 "n.txt has no \"nbest\"", "bmuf decode --format json --nbest");
+}
+
 /* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
  * errors. */
 static void write_systems(bm_error_count *bad, bm_error_count *good, size_t n)
@@ -384,6 +416,8 @@ int main(void)
         cmocka_unit_test(test_tables_may_count_characters),
         cmocka_unit_test(test_sequences_with_the_most_errors_are_listed),
         cmocka_unit_test(test_sequences_may_be_listed_by_characters),
+        cmocka_unit_test(
+            test_an_oracle_takes_the_reading_with_the_fewest_errors),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
         cmocka_unit_test(test_too_few_texts_are_not_compared),
         cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
