@@ -1,122 +1,12 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
 #include "cli/score/interval_text.h"
-#include "cli/score/score_report.h"
-#include "cli/score/text_errors.h"
-#include "cli/score/transcripts.h"
-#include "cli/verbs.h"
+#include "cli/score/score_parts.h"
 #include "core/grow.h"
-#include "core/log.h"
-#include "core/words.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What is collected for a system while texts are scored. */
-typedef struct tally {
-    bm_transcripts texts;
-    long *match; /* [utterances of the reference] */
-    bm_text_errors last;
-    bm_error_count *words, *characters; /* [n], and then of each speaker */
-    bm_pair *confused;                  /* [n_confused]: pairs with an error */
-    size_t n_confused, room;
-} tally;
-
-typedef struct scoring {
-    bm_text_rules rules;
-    const bm_edit_costs *costs;
-    bm_missing missing;
-    bool by_speaker; /* draws are of speakers */
-    bool want_speakers;
-    bool of_characters; /* the tables */
-    bm_text_scorer *scorer;
-    bm_transcripts ref, utt2spk;
-    bool alternatives;
-    tally tallies[BM_MOST_NOUNS];
-    size_t *speaker;    /* [n]: of the texts that are scored */
-    const char **names; /* [n]: of all speakers, sorted; texts in ref */
-    bm_scored_system systems[BM_MOST_NOUNS];
-    bm_scored scored;
-} scoring;
-
-/* ---- speakers ------------------------------------------------------------ */
-
-/* Fills in the speakers of the texts that are scored. which [n]: the texts in the
- * reference. *guessed: of how many the id has the speaker. */
-static bm_status find_speakers(scoring *s, const size_t *which, size_t n,
-                               size_t *guessed)
-{
-    size_t more = 0;
-    long *match = calloc(s->ref.n + 1, sizeof *match);
-    bm_status status = BM_OK;
-
-    if (match == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", s->ref.n);
-    if (s->utt2spk.n > 0)
-        BM_TRY_DONE(bm_transcripts_match(&s->ref, &s->utt2spk, BM_MISSING_SKIP,
-                                         match, &more));
-    for (size_t k = 0; k < n; k++) {
-        size_t i = which[k];
-        bm_utterance *u = &s->ref.of[i];
-
-        if (s->utt2spk.n > 0 && match[i] == BM_NO_UTTERANCE)
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s has no speaker in %s", u->id,
-                         s->utt2spk.path);
-        if (s->utt2spk.n > 0) {
-            u->speaker = s->utt2spk.of[match[i]].text;
-        } else if (u->speaker[0] == '\0') {
-            BM_TRY_DONE(bm_transcripts_speaker(&s->ref, i));
-            ++*guessed;
-        }
-    }
-done:
-    free(match);
-    return status;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* s->names <- these speakers, s->speaker <- their numbers. */
-static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
-{
-    size_t unique = 0;
-
-    s->names = calloc(n + 1, sizeof *s->names);
-    s->speaker = calloc(n + 1, sizeof *s->speaker);
-    if (s->names == NULL || s->speaker == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", n);
-    for (size_t k = 0; k < n; k++)
-        s->names[k] = s->ref.of[which[k]].speaker;
-    qsort((void *)s->names, n, sizeof *s->names, by_name);
-    for (size_t k = 0; k < n; k++)
-        if (unique == 0 || strcmp(s->names[k], s->names[unique - 1]) != 0)
-            s->names[unique++] = s->names[k];
-    for (size_t k = 0; k < n; k++) {
-        const char *const *found =
-            bsearch((const void *)&s->ref.of[which[k]].speaker,
-                    (const void *)s->names, unique, sizeof *s->names, by_name);
-
-        s->speaker[k] = (size_t)(found - s->names);
-    }
-    s->scored.speakers = s->names;
-    s->scored.n_speakers = unique;
-    return BM_OK;
-}
-
-/* Ids that begin with the name of the data set have no speaker there. */
-static void warn_of_one_speaker(const scoring *s, size_t n, size_t guessed)
-{
-    if (guessed == n && n > 1 && s->scored.n_speakers == 1)
-        bm_log(BM_WARNING,
-               "%s: all %zu sequences have the speaker %s, which is what their "
-               "ids have before the first - or _; if there are more, list them "
-               "with --utt2spk FILE",
-               s->ref.path, n, s->names[0]);
-}
 
 /* ---- counting ------------------------------------------------------------ */
 
@@ -128,7 +18,7 @@ static void add_edits(bm_error_rate *sum, bm_edits e, size_t total)
     sum->total += (double)total;
 }
 
-static bm_status keep_confused(scoring *s, tally *t)
+static bm_status keep_confused(bm_text_scoring *s, bm_text_tally *t)
 {
     const bm_text_pairs *pairs = &t->last.word_pairs;
 
@@ -147,7 +37,8 @@ static bm_status keep_confused(scoring *s, tally *t)
 }
 
 /* t->last <- the errors of what was recognised in text i of the reference. */
-static bm_status compare_with(scoring *s, size_t i, const char *heard, tally *t)
+static bm_status compare_with(bm_text_scoring *s, size_t i, const char *heard,
+                              bm_text_tally *t)
 {
     const bm_utterance *u = &s->ref.of[i];
     bm_status status =
@@ -160,8 +51,9 @@ static bm_status compare_with(scoring *s, size_t i, const char *heard, tally *t)
 }
 
 /* *out <- the reading with the fewest word errors, of equal ones the first. */
-static bm_status find_best(scoring *s, size_t i, const bm_utterance *heard,
-                           tally *t, const char **out)
+static bm_status find_best(bm_text_scoring *s, size_t i,
+                           const bm_utterance *heard, bm_text_tally *t,
+                           const char **out)
 {
     const char *reading = heard->readings;
     size_t least = SIZE_MAX;
@@ -178,7 +70,7 @@ static bm_status find_best(scoring *s, size_t i, const bm_utterance *heard,
 }
 
 /* t->last <- the errors of a system in text i of the reference. */
-static bm_status compare_text(scoring *s, size_t i, tally *t)
+static bm_status compare_text(bm_text_scoring *s, size_t i, bm_text_tally *t)
 {
     const bm_utterance *heard = NULL;
     const char *text = "";
@@ -193,7 +85,7 @@ static bm_status compare_text(scoring *s, size_t i, tally *t)
 }
 
 /* Adds the errors that the tables count. */
-static void add_units(const scoring *s, const bm_text_errors *e,
+static void add_units(const bm_text_scoring *s, const bm_text_errors *e,
                       bm_error_rate *sum)
 {
     if (s->of_characters)
@@ -203,8 +95,8 @@ static void add_units(const scoring *s, const bm_text_errors *e,
 }
 
 /* Counts of scored text n, number i of the reference, for the tables. */
-static void fill_tables(const scoring *s, const bm_text_errors *e, size_t i,
-                        size_t n, bm_scored_system *out)
+static void fill_tables(const bm_text_scoring *s, const bm_text_errors *e,
+                        size_t i, size_t n, bm_scored_system *out)
 {
     if (s->want_speakers) {
         bm_speaker_errors *of = &out->speakers[s->speaker[n]];
@@ -222,9 +114,9 @@ static void fill_tables(const scoring *s, const bm_text_errors *e, size_t i,
 }
 
 /* Text i of the reference with what system k recognised, as scored text n. */
-static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
+static bm_status score_text(bm_text_scoring *s, size_t i, size_t k, size_t n)
 {
-    tally *t = &s->tallies[k];
+    bm_text_tally *t = &s->tallies[k];
     bm_scored_system *sum = &s->systems[k];
     const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
 
@@ -247,7 +139,7 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
 
 /* Is this text scored? A text that a system lacks is, unless they are
  * skipped. */
-static bool is_scored(scoring *s, size_t i)
+static bool is_scored(bm_text_scoring *s, size_t i)
 {
     bool all = true;
 
@@ -263,10 +155,10 @@ static bool is_scored(scoring *s, size_t i)
     return all || s->missing == BM_MISSING_EMPTY;
 }
 
-static bm_status make_room(scoring *s, size_t n)
+static bm_status make_room(bm_text_scoring *s, size_t n)
 {
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
 
         t->words = calloc(n + 1, sizeof *t->words);
         t->characters = calloc(n + 1, sizeof *t->characters);
@@ -281,9 +173,9 @@ static bm_status make_room(scoring *s, size_t n)
     return BM_OK;
 }
 
-static bm_status score_all(scoring *s)
+static bm_status score_all(bm_text_scoring *s)
 {
-    size_t *which = calloc(s->ref.n + 1, sizeof *which), n = 0, guessed = 0;
+    size_t *which = calloc(s->ref.n + 1, sizeof *which), n = 0;
     bm_status status = BM_OK;
 
     if (which == NULL)
@@ -297,11 +189,8 @@ static bm_status score_all(scoring *s)
                          ? "no id is in all files, so there is no text to score"
                          : "there is no text to score");
     s->scored.sequences = n;
-    if (s->want_speakers) {
-        BM_TRY_DONE(find_speakers(s, which, n, &guessed));
-        BM_TRY_DONE(number_speakers(s, which, n));
-        warn_of_one_speaker(s, n, guessed);
-    }
+    if (s->want_speakers)
+        BM_TRY_DONE(bm_text_scoring_speakers(s, which, n));
     BM_TRY_DONE(make_room(s, n));
     for (size_t j = 0; j < n; j++)
         for (size_t k = 0; k < s->scored.n; k++)
@@ -314,7 +203,8 @@ done:
 /* ---- results ------------------------------------------------------------- */
 
 /* count [n] <- its sums over speakers, if those are drawn; returns how many. */
-static size_t pool(const scoring *s, bm_error_count *count, bm_error_count *sum)
+static size_t pool(const bm_text_scoring *s, bm_error_count *count,
+                   bm_error_count *sum)
 {
     size_t n = s->scored.sequences, speakers = s->scored.n_speakers;
 
@@ -361,14 +251,14 @@ static int by_times(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->hyp, y->hyp);
 }
 
-static const char *symbol(const scoring *s, int32_t class)
+static const char *symbol(const bm_text_scoring *s, int32_t class)
 {
     return class < 0          ? ""
            : s->of_characters ? bm_text_character(s->scorer, class)
                               : bm_text_word(s->scorer, class);
 }
 
-static bm_status count_confusions(const scoring *s, tally *t,
+static bm_status count_confusions(const bm_text_scoring *s, bm_text_tally *t,
                                   bm_scored_system *out)
 {
     bm_confusion *list = calloc(t->n_confused + 1, sizeof *list);
@@ -403,7 +293,8 @@ static int by_errors(const void *a, const void *b)
 
 /* Sorts the sequences of a system, and compares the first of them again for their
  * texts. */
-static bm_status list_sequences(scoring *s, tally *t, bm_scored_system *out)
+static bm_status list_sequences(bm_text_scoring *s, bm_text_tally *t,
+                                bm_scored_system *out)
 {
     if (s->scored.n_listed == 0)
         return BM_OK;
@@ -419,17 +310,17 @@ static bm_status list_sequences(scoring *s, tally *t, bm_scored_system *out)
     return BM_OK;
 }
 
-static bm_status finish(scoring *s)
+static bm_status finish(bm_text_scoring *s)
 {
     size_t room = s->scored.sequences + 1;
     bm_error_count *a = calloc(room, sizeof *a), *b = calloc(room, sizeof *b);
-    const tally *first = &s->tallies[0];
+    const bm_text_tally *first = &s->tallies[0];
     bm_status status = BM_OK;
 
     if (a == NULL || b == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for intervals");
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
         bm_scored_system *out = &s->systems[k];
         size_t n = pool(s, t->words, a);
 
@@ -466,7 +357,7 @@ static bm_status read_rules(const bm_arguments *a, bm_text_rules *rules)
     return BM_OK;
 }
 
-static bm_status read_options(scoring *s, const bm_arguments *a)
+static bm_status read_options(bm_text_scoring *s, const bm_arguments *a)
 {
     const char *missing = NULL;
     long shown = 0, listed = 0;
@@ -502,102 +393,12 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     return BM_OK;
 }
 
-static bool are_characters(bm_list_words w)
-{
-    return w.n > 0 && w.characters == w.n;
-}
-
-/* A list of PyLaia without a blank is read as words. */
-static void warn_of_characters(const bm_transcripts *list,
-                               const bm_transcripts *other, const char *role)
-{
-    bm_list_words words = bm_transcripts_words(other);
-
-    if (list->form == BM_FORM_txt &&
-        are_characters(bm_transcripts_words(list)) &&
-        2 * words.characters < words.n)
-        bm_log(BM_WARNING,
-               "%s: all words have one character, but most of %s have more; if "
-               "it is a list of PyLaia, give --%s-form pylaia",
-               list->path, other->path, role);
-}
-
-static bm_status read_texts(scoring *s, const bm_arguments *a)
-{
-    const char *ref = NULL, *hyp = NULL, *speakers = bm_argument(a, "utt2spk");
-    bm_transcripts *heard = calloc(s->scored.n, sizeof *heard);
-    size_t outside[BM_MOST_NOUNS] = {0};
-    bm_status status = BM_OK;
-
-#define X(name, line) #name " "
-    static const char forms[] = "auto " BM_TRANSCRIPT_FORMS(X);
-    static const char ref_forms[] = "auto shards " BM_TRANSCRIPT_FORMS(X);
-#undef X
-    if (heard == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for texts");
-    BM_TRY_DONE(bm_argument_word(a, "ref-form", ref_forms, "auto", &ref));
-    BM_TRY_DONE(bm_argument_word(a, "hyp-form", forms, "auto", &hyp));
-    BM_TRY_DONE(bm_transcripts_read(&s->ref, a->nouns[0], ref, BM_REFERENCE));
-    for (size_t k = 0; k < s->scored.n; k++)
-        BM_TRY_DONE(bm_transcripts_read(&heard[k], a->nouns[k + 1], hyp,
-                                        BM_HYPOTHESIS));
-    if (speakers != NULL)
-        BM_TRY_DONE(
-            bm_transcripts_read(&s->utt2spk, speakers, "txt", BM_REFERENCE));
-    warn_of_characters(&s->ref, &heard[0], "ref");
-    for (size_t k = 0; k < s->scored.n; k++)
-        warn_of_characters(&heard[k], &s->ref, "hyp");
-    s->alternatives = s->ref.form == BM_FORM_trn || s->ref.form == BM_FORM_stm;
-    status = bm_transcripts_pair(&s->ref, heard, s->scored.n, outside);
-done:
-    for (size_t k = 0; k < s->scored.n; k++) {
-        s->tallies[k].texts = heard[k];
-        s->systems[k].path = a->nouns[k + 1];
-        s->systems[k].outside = outside[k];
-    }
-    free(heard);
-    return status;
-}
-
-/* An oracle needs readings to choose from. */
-static bm_status count_readings(scoring *s)
-{
-    for (size_t k = 0; k < s->scored.n && s->scored.oracle; k++) {
-        const bm_transcripts *t = &s->tallies[k].texts;
-        size_t *most = &s->systems[k].readings;
-
-        for (size_t i = 0; i < t->n; i++)
-            *most = t->of[i].n_readings > *most ? t->of[i].n_readings : *most;
-        if (*most == 0)
-            return BM_FAIL(BM_ERR_FORMAT,
-                           "%s has no \"nbest\" with texts, of which --oracle "
-                           "takes the best; write them with bmuf decode "
-                           "--format json --nbest N",
-                           t->path);
-    }
-    return BM_OK;
-}
-
-static bm_status match_all(scoring *s)
-{
-    for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
-
-        t->match = calloc(s->ref.n + 1, sizeof *t->match);
-        if (t->match == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu texts", s->ref.n);
-        BM_TRY(bm_transcripts_match(&s->ref, &t->texts, s->missing, t->match,
-                                    &s->systems[k].more));
-    }
-    return BM_OK;
-}
-
-static void scoring_free(scoring *s)
+static void scoring_free(bm_text_scoring *s)
 {
     if (s == NULL)
         return;
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
 
         bm_transcripts_free(&t->texts);
         bm_text_errors_free(&t->last);
@@ -623,7 +424,7 @@ static void scoring_free(scoring *s)
 
 static bm_status score(const bm_arguments *a)
 {
-    scoring *s = calloc(1, sizeof *s);
+    bm_text_scoring *s = calloc(1, sizeof *s);
     bm_status status = BM_OK;
 
     if (s == NULL)
@@ -632,9 +433,7 @@ static bm_status score(const bm_arguments *a)
     s->scored.systems = s->systems;
     s->scored.n = (size_t)a->n_nouns - 1;
     BM_TRY_DONE(read_options(s, a));
-    BM_TRY_DONE(read_texts(s, a));
-    BM_TRY_DONE(count_readings(s));
-    BM_TRY_DONE(match_all(s));
+    BM_TRY_DONE(bm_text_scoring_read(s, a));
     BM_TRY_DONE(bm_text_scorer_new(&s->scorer, &s->rules, s->costs));
     BM_TRY_DONE(score_all(s));
     BM_TRY_DONE(finish(s));
