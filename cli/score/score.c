@@ -1,107 +1,12 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
 #include "cli/score/interval_text.h"
-#include "cli/score/score_report.h"
-#include "cli/score/text_errors.h"
-#include "cli/score/transcripts.h"
-#include "cli/verbs.h"
+#include "cli/score/score_parts.h"
 #include "core/grow.h"
-#include "core/log.h"
-#include "core/words.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What is collected for a system while texts are scored. */
-typedef struct tally {
-    bm_transcripts texts;
-    long *match; /* [utterances of the reference] */
-    bm_text_errors last;
-    bm_error_count *words, *characters; /* [n], and then of each speaker */
-    bm_pair *confused;                  /* [n_confused]: pairs with an error */
-    size_t n_confused, room;
-} tally;
-
-typedef struct scoring {
-    bm_text_rules rules;
-    const bm_edit_costs *costs;
-    bm_missing missing;
-    bool by_speaker; /* draws are of speakers */
-    bool want_speakers;
-    bool of_characters; /* the tables of speakers and confusions */
-    bm_text_scorer *scorer;
-    bm_transcripts ref, utt2spk;
-    bool alternatives;
-    tally tallies[BM_MOST_NOUNS];
-    size_t *speaker;    /* [n]: of the texts that are scored */
-    const char **names; /* [n]: of all speakers, sorted; texts in ref */
-    bm_scored_system systems[BM_MOST_NOUNS];
-    bm_scored scored;
-} scoring;
-
-/* ---- speakers ------------------------------------------------------------ */
-
-/* Fills in the speakers of the texts that are scored. which [n]: the texts in the
- * reference. */
-static bm_status find_speakers(scoring *s, const size_t *which, size_t n)
-{
-    size_t more = 0;
-    long *match = calloc(s->ref.n + 1, sizeof *match);
-    bm_status status = BM_OK;
-
-    if (match == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", s->ref.n);
-    if (s->utt2spk.n > 0)
-        BM_TRY_DONE(bm_transcripts_match(&s->ref, &s->utt2spk, BM_MISSING_SKIP,
-                                         match, &more));
-    for (size_t k = 0; k < n; k++) {
-        size_t i = which[k];
-        bm_utterance *u = &s->ref.of[i];
-
-        if (s->utt2spk.n > 0 && match[i] == BM_NO_UTTERANCE)
-            BM_FAIL_DONE(BM_ERR_FORMAT, "%s has no speaker in %s", u->id,
-                         s->utt2spk.path);
-        if (s->utt2spk.n > 0)
-            u->speaker = s->utt2spk.of[match[i]].text;
-        else if (u->speaker[0] == '\0')
-            BM_TRY_DONE(bm_transcripts_speaker(&s->ref, i));
-    }
-done:
-    free(match);
-    return status;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* s->names <- these speakers, s->speaker <- their numbers. */
-static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
-{
-    size_t unique = 0;
-
-    s->names = calloc(n + 1, sizeof *s->names);
-    s->speaker = calloc(n + 1, sizeof *s->speaker);
-    if (s->names == NULL || s->speaker == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", n);
-    for (size_t k = 0; k < n; k++)
-        s->names[k] = s->ref.of[which[k]].speaker;
-    qsort((void *)s->names, n, sizeof *s->names, by_name);
-    for (size_t k = 0; k < n; k++)
-        if (unique == 0 || strcmp(s->names[k], s->names[unique - 1]) != 0)
-            s->names[unique++] = s->names[k];
-    for (size_t k = 0; k < n; k++) {
-        const char *const *found =
-            bsearch((const void *)&s->ref.of[which[k]].speaker,
-                    (const void *)s->names, unique, sizeof *s->names, by_name);
-
-        s->speaker[k] = (size_t)(found - s->names);
-    }
-    s->scored.speakers = s->names;
-    s->scored.n_speakers = unique;
-    return BM_OK;
-}
 
 /* ---- counting ------------------------------------------------------------ */
 
@@ -113,7 +18,7 @@ static void add_edits(bm_error_rate *sum, bm_edits e, size_t total)
     sum->total += (double)total;
 }
 
-static bm_status keep_confused(scoring *s, tally *t)
+static bm_status keep_confused(bm_text_scoring *s, bm_text_tally *t)
 {
     const bm_text_pairs *pairs = &t->last.word_pairs;
 
@@ -131,22 +36,91 @@ static bm_status keep_confused(scoring *s, tally *t)
     return BM_OK;
 }
 
-/* Text i of the reference with what system k recognised, as scored text n. */
-static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
+/* t->last <- the errors of what was recognised in text i of the reference. */
+static bm_status compare_with(bm_text_scoring *s, size_t i, const char *heard,
+                              bm_text_tally *t)
 {
     const bm_utterance *u = &s->ref.of[i];
-    tally *t = &s->tallies[k];
-    bm_scored_system *sum = &s->systems[k];
-    const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
-    const char *heard =
-        t->match[i] == BM_NO_UTTERANCE ? "" : t->texts.of[t->match[i]].text;
     bm_status status =
         bm_text_score(s->scorer, u->text, s->alternatives, heard, &t->last);
 
     if (status == BM_ERR_FORMAT)
         return BM_FAIL(BM_ERR_FORMAT, "id %s (%s:%zu): %s", u->id, s->ref.path,
                        u->line, bm_last_message());
-    BM_TRY(status);
+    return status;
+}
+
+/* *out <- the reading with the fewest word errors, of equal ones the first. */
+static bm_status find_best(bm_text_scoring *s, size_t i,
+                           const bm_utterance *heard, bm_text_tally *t,
+                           const char **out)
+{
+    const char *reading = heard->readings;
+    size_t least = SIZE_MAX;
+
+    for (size_t k = 0; k < heard->n_readings; k++) {
+        BM_TRY(compare_with(s, i, reading, t));
+        if (bm_edits_total(t->last.words) < least) {
+            least = bm_edits_total(t->last.words);
+            *out = reading;
+        }
+        reading += strlen(reading) + 1;
+    }
+    return BM_OK;
+}
+
+/* t->last <- the errors of a system in text i of the reference. */
+static bm_status compare_text(bm_text_scoring *s, size_t i, bm_text_tally *t)
+{
+    const bm_utterance *heard = NULL;
+    const char *text = "";
+
+    if (t->match[i] != BM_NO_UTTERANCE) {
+        heard = &t->texts.of[t->match[i]];
+        text = heard->text;
+        if (s->scored.oracle)
+            BM_TRY(find_best(s, i, heard, t, &text));
+    }
+    return compare_with(s, i, text, t);
+}
+
+/* Adds the errors that the tables count. */
+static void add_units(const bm_text_scoring *s, const bm_text_errors *e,
+                      bm_error_rate *sum)
+{
+    if (s->of_characters)
+        add_edits(sum, e->characters, e->n_characters);
+    else
+        add_edits(sum, e->words, e->n_words);
+}
+
+/* Counts of scored text n, number i of the reference, for the tables. */
+static void fill_tables(const bm_text_scoring *s, const bm_text_errors *e,
+                        size_t i, size_t n, bm_scored_system *out)
+{
+    if (s->want_speakers) {
+        bm_speaker_errors *of = &out->speakers[s->speaker[n]];
+
+        of->sequences++;
+        add_units(s, e, &of->errors);
+    }
+    if (s->scored.n_listed > 0) {
+        bm_sequence_errors *of = &out->worst[n];
+
+        *of = (bm_sequence_errors){.id = s->ref.of[i].id, .text = i};
+        add_units(s, e, &of->errors);
+        out->n_faulty += bm_error_rate_errors(&of->errors) > 0;
+    }
+}
+
+/* Text i of the reference with what system k recognised, as scored text n. */
+static bm_status score_text(bm_text_scoring *s, size_t i, size_t k, size_t n)
+{
+    bm_text_tally *t = &s->tallies[k];
+    bm_scored_system *sum = &s->systems[k];
+    const bm_text_pairs *first = &s->tallies[0].last.word_pairs;
+
+    BM_TRY(compare_text(s, i, t));
     t->words[n] = (bm_error_count){(double)bm_edits_total(t->last.words),
                                    (double)t->last.n_words};
     t->characters[n] =
@@ -155,15 +129,7 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
     add_edits(&sum->words, t->last.words, t->last.n_words);
     add_edits(&sum->characters, t->last.characters, t->last.n_characters);
     sum->wrong += bm_edits_total(t->last.words) > 0;
-    if (s->want_speakers) {
-        bm_speaker_errors *of = &sum->speakers[s->speaker[n]];
-
-        of->sequences++;
-        if (s->of_characters)
-            add_edits(&of->errors, t->last.characters, t->last.n_characters);
-        else
-            add_edits(&of->errors, t->last.words, t->last.n_words);
-    }
+    fill_tables(s, &t->last, i, n, sum);
     if (k > 0)
         BM_TRY(bm_matched_pairs_add(&sum->pairs, first->of, first->n,
                                     t->last.word_pairs.of,
@@ -173,7 +139,7 @@ static bm_status score_text(scoring *s, size_t i, size_t k, size_t n)
 
 /* Is this text scored? A text that a system lacks is, unless they are
  * skipped. */
-static bool is_scored(scoring *s, size_t i)
+static bool is_scored(bm_text_scoring *s, size_t i)
 {
     bool all = true;
 
@@ -189,23 +155,25 @@ static bool is_scored(scoring *s, size_t i)
     return all || s->missing == BM_MISSING_EMPTY;
 }
 
-static bm_status make_room(scoring *s, size_t n)
+static bm_status make_room(bm_text_scoring *s, size_t n)
 {
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
 
         t->words = calloc(n + 1, sizeof *t->words);
         t->characters = calloc(n + 1, sizeof *t->characters);
         s->systems[k].speakers =
             calloc(s->scored.n_speakers + 1, sizeof *s->systems[k].speakers);
+        s->systems[k].worst = calloc(s->scored.n_listed > 0 ? n + 1 : 1,
+                                     sizeof *s->systems[k].worst);
         if (t->words == NULL || t->characters == NULL ||
-            s->systems[k].speakers == NULL)
+            s->systems[k].speakers == NULL || s->systems[k].worst == NULL)
             return BM_FAIL(BM_ERR_MEMORY, "no memory to score %zu texts", n);
     }
     return BM_OK;
 }
 
-static bm_status score_all(scoring *s)
+static bm_status score_all(bm_text_scoring *s)
 {
     size_t *which = calloc(s->ref.n + 1, sizeof *which), n = 0;
     bm_status status = BM_OK;
@@ -221,10 +189,8 @@ static bm_status score_all(scoring *s)
                          ? "no id is in all files, so there is no text to score"
                          : "there is no text to score");
     s->scored.sequences = n;
-    if (s->want_speakers) {
-        BM_TRY_DONE(find_speakers(s, which, n));
-        BM_TRY_DONE(number_speakers(s, which, n));
-    }
+    if (s->want_speakers)
+        BM_TRY_DONE(bm_text_scoring_speakers(s, which, n));
     BM_TRY_DONE(make_room(s, n));
     for (size_t j = 0; j < n; j++)
         for (size_t k = 0; k < s->scored.n; k++)
@@ -237,7 +203,8 @@ done:
 /* ---- results ------------------------------------------------------------- */
 
 /* count [n] <- its sums over speakers, if those are drawn; returns how many. */
-static size_t pool(const scoring *s, bm_error_count *count, bm_error_count *sum)
+static size_t pool(const bm_text_scoring *s, bm_error_count *count,
+                   bm_error_count *sum)
 {
     size_t n = s->scored.sequences, speakers = s->scored.n_speakers;
 
@@ -284,14 +251,14 @@ static int by_times(const void *a, const void *b)
     return order != 0 ? order : strcmp(x->hyp, y->hyp);
 }
 
-static const char *symbol(const scoring *s, int32_t class)
+static const char *symbol(const bm_text_scoring *s, int32_t class)
 {
     return class < 0          ? ""
            : s->of_characters ? bm_text_character(s->scorer, class)
                               : bm_text_word(s->scorer, class);
 }
 
-static bm_status count_confusions(const scoring *s, tally *t,
+static bm_status count_confusions(const bm_text_scoring *s, bm_text_tally *t,
                                   bm_scored_system *out)
 {
     bm_confusion *list = calloc(t->n_confused + 1, sizeof *list);
@@ -315,17 +282,45 @@ static bm_status count_confusions(const scoring *s, tally *t,
     return BM_OK;
 }
 
-static bm_status finish(scoring *s)
+static int by_errors(const void *a, const void *b)
+{
+    const bm_sequence_errors *x = a, *y = b;
+    double m = bm_error_rate_errors(&x->errors),
+           n = bm_error_rate_errors(&y->errors);
+
+    return m != n ? (m < n) - (m > n) : strcmp(x->id, y->id);
+}
+
+/* Sorts the sequences of a system, and compares the first of them again for their
+ * texts. */
+static bm_status list_sequences(bm_text_scoring *s, bm_text_tally *t,
+                                bm_scored_system *out)
+{
+    if (s->scored.n_listed == 0)
+        return BM_OK;
+    qsort(out->worst, s->scored.sequences, sizeof *out->worst, by_errors);
+    while (out->n_worst < s->scored.n_listed && out->n_worst < out->n_faulty) {
+        bm_sequence_errors *of = &out->worst[out->n_worst];
+
+        BM_TRY(compare_text(s, of->text, t));
+        BM_TRY(bm_text_aligned(s->scorer, &t->last, true, &of->ref));
+        out->n_worst++; /* with which ref is freed */
+        BM_TRY(bm_text_aligned(s->scorer, &t->last, false, &of->hyp));
+    }
+    return BM_OK;
+}
+
+static bm_status finish(bm_text_scoring *s)
 {
     size_t room = s->scored.sequences + 1;
     bm_error_count *a = calloc(room, sizeof *a), *b = calloc(room, sizeof *b);
-    const tally *first = &s->tallies[0];
+    const bm_text_tally *first = &s->tallies[0];
     bm_status status = BM_OK;
 
     if (a == NULL || b == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for intervals");
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
         bm_scored_system *out = &s->systems[k];
         size_t n = pool(s, t->words, a);
 
@@ -339,6 +334,7 @@ static bm_status finish(scoring *s)
                                 &out->characters_than_first));
         }
         BM_TRY_DONE(count_confusions(s, t, out));
+        BM_TRY_DONE(list_sequences(s, t, out));
     }
 done:
     free(a);
@@ -361,10 +357,10 @@ static bm_status read_rules(const bm_arguments *a, bm_text_rules *rules)
     return BM_OK;
 }
 
-static bm_status read_options(scoring *s, const bm_arguments *a)
+static bm_status read_options(bm_text_scoring *s, const bm_arguments *a)
 {
     const char *missing = NULL;
-    long shown = 0;
+    long shown = 0, listed = 0;
 
     BM_TRY(read_rules(a, &s->rules));
     BM_TRY(
@@ -376,6 +372,7 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
     BM_TRY(bm_argument_word(a, "units", "words characters", "words",
                             &s->scored.units));
     BM_TRY(bm_argument_number(a, "confusions", 0, 0, 1 << 20, &shown));
+    BM_TRY(bm_argument_number(a, "sequences", 0, 0, 1 << 20, &listed));
     s->costs = strcmp(s->scored.align, "sclite") == 0 ? &bm_edit_sclite
                                                       : &bm_edit_unit;
     s->by_speaker = strcmp(s->scored.draw, "speakers") == 0;
@@ -383,67 +380,25 @@ static bm_status read_options(scoring *s, const bm_arguments *a)
                  : strcmp(missing, "empty") == 0 ? BM_MISSING_EMPTY
                                                  : BM_MISSING_ERROR;
     s->scored.n_shown = (size_t)shown;
+    s->scored.n_listed = (size_t)listed;
     s->want_speakers = s->by_speaker || bm_argument(a, "speakers") != NULL ||
                        bm_argument(a, "utt2spk") != NULL;
+    s->scored.oracle = bm_argument(a, "oracle") != NULL;
     s->of_characters = strcmp(s->scored.units, "characters") == 0;
-    if (s->of_characters && !s->want_speakers && shown == 0)
+    if (s->of_characters && !s->want_speakers && shown == 0 && listed == 0)
         return BM_FAIL(BM_ERR_ARG,
                        "score: --units characters is for the tables of "
-                       "--speakers and --confusions; add one of them");
+                       "--speakers, --confusions and --sequences; add one of "
+                       "them");
     return BM_OK;
 }
 
-static bm_status read_texts(scoring *s, const bm_arguments *a)
-{
-    const char *ref = NULL, *hyp = NULL, *speakers = bm_argument(a, "utt2spk");
-    bm_transcripts *heard = calloc(s->scored.n, sizeof *heard);
-    size_t outside[BM_MOST_NOUNS] = {0};
-    bm_status status = BM_OK;
-
-#define X(name, line) #name " "
-    static const char forms[] = "auto " BM_TRANSCRIPT_FORMS(X);
-#undef X
-    if (heard == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for texts");
-    BM_TRY_DONE(bm_argument_word(a, "ref-form", forms, "auto", &ref));
-    BM_TRY_DONE(bm_argument_word(a, "hyp-form", forms, "auto", &hyp));
-    BM_TRY_DONE(bm_transcripts_read(&s->ref, a->nouns[0], ref));
-    for (size_t k = 0; k < s->scored.n; k++)
-        BM_TRY_DONE(bm_transcripts_read(&heard[k], a->nouns[k + 1], hyp));
-    if (speakers != NULL)
-        BM_TRY_DONE(bm_transcripts_read(&s->utt2spk, speakers, "txt"));
-    s->alternatives = s->ref.form == BM_FORM_trn || s->ref.form == BM_FORM_stm;
-    status = bm_transcripts_pair(&s->ref, heard, s->scored.n, outside);
-done:
-    for (size_t k = 0; k < s->scored.n; k++) {
-        s->tallies[k].texts = heard[k];
-        s->systems[k].path = a->nouns[k + 1];
-        s->systems[k].outside = outside[k];
-    }
-    free(heard);
-    return status;
-}
-
-static bm_status match_all(scoring *s)
-{
-    for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
-
-        t->match = calloc(s->ref.n + 1, sizeof *t->match);
-        if (t->match == NULL)
-            return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu texts", s->ref.n);
-        BM_TRY(bm_transcripts_match(&s->ref, &t->texts, s->missing, t->match,
-                                    &s->systems[k].more));
-    }
-    return BM_OK;
-}
-
-static void scoring_free(scoring *s)
+static void scoring_free(bm_text_scoring *s)
 {
     if (s == NULL)
         return;
     for (size_t k = 0; k < s->scored.n; k++) {
-        tally *t = &s->tallies[k];
+        bm_text_tally *t = &s->tallies[k];
 
         bm_transcripts_free(&t->texts);
         bm_text_errors_free(&t->last);
@@ -453,6 +408,11 @@ static void scoring_free(scoring *s)
         free(t->confused);
         free(s->systems[k].confusions);
         free(s->systems[k].speakers);
+        for (size_t j = 0; j < s->systems[k].n_worst; j++) {
+            free(s->systems[k].worst[j].ref);
+            free(s->systems[k].worst[j].hyp);
+        }
+        free(s->systems[k].worst);
     }
     bm_text_scorer_free(s->scorer);
     bm_transcripts_free(&s->ref);
@@ -464,7 +424,7 @@ static void scoring_free(scoring *s)
 
 static bm_status score(const bm_arguments *a)
 {
-    scoring *s = calloc(1, sizeof *s);
+    bm_text_scoring *s = calloc(1, sizeof *s);
     bm_status status = BM_OK;
 
     if (s == NULL)
@@ -473,8 +433,7 @@ static bm_status score(const bm_arguments *a)
     s->scored.systems = s->systems;
     s->scored.n = (size_t)a->n_nouns - 1;
     BM_TRY_DONE(read_options(s, a));
-    BM_TRY_DONE(read_texts(s, a));
-    BM_TRY_DONE(match_all(s));
+    BM_TRY_DONE(bm_text_scoring_read(s, a));
     BM_TRY_DONE(bm_text_scorer_new(&s->scorer, &s->rules, s->costs));
     BM_TRY_DONE(score_all(s));
     BM_TRY_DONE(finish(s));
@@ -489,7 +448,7 @@ done:
     return status;
 }
 
-#define FORMS "auto|trn|txt|stm|ctm|json"
+#define FORMS "auto|trn|txt|stm|ctm|json|pylaia"
 
 static const bm_flag flags[] = {
     {"align", "unit|sclite",
@@ -510,9 +469,15 @@ static const bm_flag flags[] = {
     {"draw", "sequences|speakers",
      "what the intervals draw again; default: sequences", 0, false},
     {"confusions", "N", "print the N most frequent errors", 0, false},
-    {"units", "words|characters",
-     "what the tables of speakers and errors count; default: words", 0, false},
-    {"ref-form", FORMS, "form of REF; default: by its name, or first line", 0,
+    {"sequences", "N",
+     "print the N sequences with the most errors, and their texts", 0, false},
+    {"units", "words|characters", "what the tables count; default: words", 0,
+     false},
+    {"oracle", NULL,
+     "score the reading of HYP's \"nbest\" that has the fewest word errors", 0,
+     false},
+    {"ref-form", FORMS "|shards",
+     "form of REF; default: by its name, or its text; shards: a packed set", 0,
      false},
     {"hyp-form", FORMS, "form of HYP, likewise", 0, false},
     BM_JSON_FLAG,
@@ -526,11 +491,12 @@ const bm_verb bm_verb_score = {
     .text =
         "  bmuf score test.jsonl test.trn\n"
         "  bmuf score test.stm test.ctm --align sclite --speakers\n"
-        "  bmuf score test.trn one.trn two.trn\n\n"
+        "  bmuf score test.trn one.trn two.trn\n"
+        "  bmuf score data/test test.trn --sequences 20 --units characters\n\n"
         "REF and HYP are texts with ids: trn, lines that begin with an id, "
         "stm, ctm, or\nJSON lines such as manifests (docs/results/scoring.md). "
-        "Further HYP are compared\nwith the first, by draws of the same "
-        "sequences and by NIST's matched-pairs test.\n",
+        "REF may be a packed set.\nFurther HYP are compared with the first, "
+        "by draws of the same sequences and by\nNIST's matched-pairs test.\n",
     .flags = flags,
     .least = 2,
     .most = BM_MOST_NOUNS,

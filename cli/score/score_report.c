@@ -14,6 +14,9 @@ static const double significant = 0.05;
 static void print_system(const bm_scored *s, const bm_scored_system *one)
 {
     printf("hypothesis      %s\n", one->path);
+    if (s->oracle)
+        printf("oracle          the best of up to %s of a sequence\n",
+               bm_count_noun((long long)one->readings, "reading").text);
     printf("sequences       %zu, %zu of them with errors (%.2f %%)\n",
            s->sequences, one->wrong,
            100 * (double)one->wrong / (double)s->sequences);
@@ -59,6 +62,25 @@ static void print_confusions(const bm_scored *s, const bm_scored_system *one)
             "       .. and %s\n",
             bm_count_noun((long long)(one->n_confusions - shown), "other pair")
                 .text);
+}
+
+static void print_sequences(const bm_scored *s, const bm_scored_system *one)
+{
+    printf("\nerrors    subst    delet    insert  %10s  sequence\n", s->units);
+    for (size_t k = 0; k < one->n_worst; k++) {
+        const bm_sequence_errors *of = &one->worst[k];
+
+        printf("%6.0f  %7.0f  %7.0f  %8.0f  %10.0f  %s\n",
+               bm_error_rate_errors(&of->errors), of->errors.substitutions,
+               of->errors.deletions, of->errors.insertions, of->errors.total,
+               of->id);
+        printf("   reference   %s\n   hypothesis  %s\n", of->ref, of->hyp);
+    }
+    if (one->n_worst < one->n_faulty)
+        printf("        .. and %s with errors\n",
+               bm_count_noun((long long)(one->n_faulty - one->n_worst),
+                             "other sequence")
+                   .text);
 }
 
 /* "34 segments, z = -2.31, p = 0.0209: fewer errors" */
@@ -111,6 +133,8 @@ void bm_scored_print(const bm_scored *s)
             print_speakers(s, one);
         if (s->n_shown > 0)
             print_confusions(s, one);
+        if (s->n_listed > 0)
+            print_sequences(s, one);
     }
     if (s->n > 1)
         print_comparison(s);
@@ -163,6 +187,23 @@ static json_t *confusions_json(const bm_scored *s, const bm_scored_system *one)
     return list;
 }
 
+static json_t *sequences_json(const bm_scored_system *one)
+{
+    json_t *list = json_array();
+
+    for (size_t k = 0; k < one->n_worst; k++) {
+        const bm_sequence_errors *of = &one->worst[k];
+        json_t *row = rate_json(&of->errors);
+
+        json_object_del(row, "interval_95");
+        json_object_set_new(row, "id", bm_json_text(of->id));
+        json_object_set_new(row, "reference", bm_json_text(of->ref));
+        json_object_set_new(row, "hypothesis", bm_json_text(of->hyp));
+        json_array_append_new(list, row);
+    }
+    return list;
+}
+
 static json_t *than_first_json(const bm_scored_system *one)
 {
     double z = 0, p = 0;
@@ -186,10 +227,15 @@ static json_t *system_json(const bm_scored *s, size_t k)
         "missing", (json_int_t)one->missing, "additional",
         (json_int_t)one->more, "outside", (json_int_t)one->outside);
 
+    if (s->oracle)
+        json_object_set_new(o, "readings",
+                            json_integer((json_int_t)one->readings));
     if (s->n_speakers > 0)
         json_object_set_new(o, "speakers", speakers_json(s, one));
     if (s->n_shown > 0)
         json_object_set_new(o, "confusions", confusions_json(s, one));
+    if (s->n_listed > 0)
+        json_object_set_new(o, "sequences", sequences_json(one));
     if (k > 0)
         json_object_set_new(o, "than_first", than_first_json(one));
     return o;

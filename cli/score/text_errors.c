@@ -268,9 +268,8 @@ static void count_words(bm_text_errors *e)
     }
 }
 
-/* The words of one side of the pairs with a space between them; free(). */
-static bm_status join(const bm_text_scorer *s, const bm_text_errors *e,
-                      bool ref, char **out)
+bm_status bm_text_aligned(const bm_text_scorer *s, const bm_text_errors *e,
+                          bool reference, char **out)
 {
     FILE *memory = NULL;
     const char *between = "";
@@ -282,7 +281,7 @@ static bm_status join(const bm_text_scorer *s, const bm_text_errors *e,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a text");
     for (size_t k = 0; k < e->word_pairs.n; k++) {
         bm_pair p = e->word_pairs.of[k];
-        int32_t class = ref ? p.ref : p.hyp;
+        int32_t class = reference ? p.ref : p.hyp;
 
         if (class < 0)
             continue;
@@ -299,8 +298,8 @@ static bm_status count_characters(bm_text_scorer *s, bm_text_errors *e)
     char *ref = NULL, *hyp = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(join(s, e, true, &ref));
-    BM_TRY_DONE(join(s, e, false, &hyp));
+    BM_TRY_DONE(bm_text_aligned(s, e, true, &ref));
+    BM_TRY_DONE(bm_text_aligned(s, e, false, &hyp));
     BM_TRY_DONE(encode(s->characters, ref, &s->ref));
     BM_TRY_DONE(encode(s->characters, hyp, &s->hyp));
     e->n_characters = s->ref.n;

@@ -49,6 +49,12 @@ void bm_text_errors_free(bm_text_errors *e);
 BM_CHECKED bm_status bm_text_pair_characters(bm_text_scorer *s,
                                              bm_text_errors *e);
 
+/* The words that were aligned, of the reference or else of the other text, with a
+ * space between two; free(*out). Fails only with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_text_aligned(const bm_text_scorer *s,
+                                     const bm_text_errors *e, bool reference,
+                                     char **out);
+
 /* The word or character of a class in pairs, borrowed; a space is <space>. */
 const char *bm_text_word(const bm_text_scorer *s, int32_t class);
 const char *bm_text_character(const bm_text_scorer *s, int32_t class);

@@ -7,7 +7,6 @@
 #include "core/printable.h"
 #include "core/words.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +35,13 @@ bm_status bm_transcripts_own(bm_transcripts *t, char *text)
     if (text == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for the texts of %s", t->path);
     t->owned[t->n_owned++] = text;
+    return BM_OK;
+}
+
+bm_status bm_transcripts_copy(bm_transcripts *t, const char *text, char **out)
+{
+    BM_TRY(bm_transcripts_own(t, strdup(text)));
+    *out = t->owned[t->n_owned - 1];
     return BM_OK;
 }
 
@@ -81,6 +87,20 @@ static void trim(char *text)
 
     while (n > 0 && strchr(blanks, text[n - 1]) != NULL)
         text[--n] = '\0';
+}
+
+char *bm_transcripts_line(char **at, size_t *number)
+{
+    char *line = *at;
+
+    if (*line == '\0')
+        return NULL;
+    *at += strcspn(line, "\n");
+    if (**at != '\0')
+        *(*at)++ = '\0';
+    trim(line);
+    ++*number;
+    return line;
 }
 
 /* ---- ids of trn ---------------------------------------------------------- */
@@ -180,44 +200,31 @@ static bool read_ctm(char *line, bm_utterance *u)
     return u->text != NULL && strcmp(u->text, "<ALT_BEGIN>") != 0;
 }
 
-static bm_status add_json(bm_transcripts *t, const char *line, bm_utterance *u)
+/* PyLaia's, whose text is joined by join_characters. */
+static bool read_pylaia(char *line, bm_utterance *u)
 {
-    json_error_t error;
-    json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, &error);
-    const char *id = json_string_value(json_object_get(o, "id"));
-    const char *text = json_string_value(json_object_get(o, "text"));
-    const char *speaker = json_string_value(json_object_get(o, "speaker"));
-    bm_status status = BM_OK;
-
-    if (o == NULL)
-        return BM_FAIL(BM_ERR_FORMAT, "%s:%zu: %s", t->path, u->line,
-                       error.text);
-    if (id == NULL || id[0] == '\0')
-        BM_FAIL_DONE(BM_ERR_FORMAT, "%s:%zu: no \"id\"; a line is %s", t->path,
-                     u->line, "{\"id\": .., \"text\": ..}");
-    BM_TRY_DONE(bm_transcripts_own(t, strdup(id)));
-    u->id = t->owned[t->n_owned - 1];
-    BM_TRY_DONE(bm_transcripts_own(t, strdup(text != NULL ? text : "")));
-    u->text = t->owned[t->n_owned - 1];
-    BM_TRY_DONE(bm_transcripts_own(t, strdup(speaker != NULL ? speaker : "")));
-    u->speaker = t->owned[t->n_owned - 1];
-    u->has_text = text != NULL;
-    status = bm_transcripts_add(t, u);
-done:
-    json_decref(o);
-    return status;
+    u->id = take(&line);
+    u->text = line;
+    return u->id != NULL;
 }
 
 static const struct form {
-    const char *name, *line, *ending;
-    line_reader *read; /* NULL: JSON */
+    const char *ending; /* NULL: none */
+    line_reader *read;  /* NULL: not by lines, or JSON */
 } forms[] = {
-    [BM_FORM_trn] = {"trn", NULL, ".trn", read_trn},
-    [BM_FORM_txt] = {"txt", NULL, ".txt", read_txt},
-    [BM_FORM_stm] = {"stm", NULL, ".stm", read_stm},
-    [BM_FORM_ctm] = {"ctm", NULL, ".ctm", read_ctm},
-    [BM_FORM_json] = {"json", NULL, ".jsonl", NULL},
+    [BM_FORM_trn] = {".trn", read_trn}, [BM_FORM_txt] = {".txt", read_txt},
+    [BM_FORM_stm] = {".stm", read_stm}, [BM_FORM_ctm] = {".ctm", read_ctm},
+    [BM_FORM_json] = {".jsonl", NULL},  [BM_FORM_pylaia] = {NULL, read_pylaia},
+    [BM_FORM_shards] = {NULL, NULL},
 };
+
+enum { FORMS = sizeof forms / sizeof forms[0] };
+
+static const char *const names[] = {
+#define X(name, line) #name,
+    BM_TRANSCRIPT_FORMS(X)
+#undef X
+        "shards"};
 
 static const char *const lines[] = {
 #define X(name, line) line,
@@ -225,40 +232,61 @@ static const char *const lines[] = {
 #undef X
 };
 
+const char *bm_form_name(bm_transcript_form form)
+{
+    return names[form];
+}
+
 bool bm_form_is_timed(bm_transcript_form form)
 {
     return form == BM_FORM_stm || form == BM_FORM_ctm;
 }
 
+/* Lines that are no texts: empty ones and comments. */
+static bool is_skipped(const bm_transcripts *t, const char *line)
+{
+    return *line == '\0' ||
+           (bm_form_is_timed(t->form) && strncmp(line, ";;", 2) == 0) ||
+           (t->form == BM_FORM_pylaia && line[strspn(line, blanks)] == '#');
+}
+
 static bm_status read_line(bm_transcripts *t, char *line, size_t number)
 {
     static char none[] = "";
+    char fault[BM_LIST_FAULT];
     bm_utterance u = {
         .line = number, .has_text = true, .speaker = none, .channel = none};
 
-    trim(line);
-    if (*line == '\0' ||
-        (bm_form_is_timed(t->form) && strncmp(line, ";;", 2) == 0))
+    if (is_skipped(t, line))
         return BM_OK;
-    if (t->form == BM_FORM_json)
-        return add_json(t, line, &u);
     if (!forms[t->form].read(line, &u))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s:%zu: not a line of %s, which is: %s; another form "
                        "is chosen by --ref-form or --hyp-form",
-                       t->path, number, forms[t->form].name, lines[t->form]);
+                       t->path, number, names[t->form], lines[t->form]);
+    if (t->form == BM_FORM_pylaia && !bm_list_words_join(u.text, fault))
+        return BM_FAIL(BM_ERR_FORMAT, "%s:%zu: %s", t->path, number, fault);
     return bm_transcripts_add(t, &u);
 }
 
-/* By the ending of the name, or else by the first line. */
-static bm_transcript_form guess_form(const bm_transcripts *t)
+static bm_status read_lines(bm_transcripts *t, char *text)
 {
-    const char *text = t->bytes + bm_utf8_mark(t->bytes);
+    char *line = NULL;
+    size_t number = 0;
+
+    while ((line = bm_transcripts_line(&text, &number)) != NULL)
+        BM_TRY(read_line(t, line, number));
+    return BM_OK;
+}
+
+/* By the ending of the name, or else by the first line. */
+static bm_transcript_form guess_by_name(const char *path, const char *text)
+{
     const char *first = text + strspn(text, blanks);
     size_t n = strcspn(first, "\n");
 
-    for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
-        if (bm_ends_with(t->path, forms[k].ending))
+    for (size_t k = 0; k < FORMS; k++)
+        if (forms[k].ending != NULL && bm_ends_with(path, forms[k].ending))
             return (bm_transcript_form)k;
     while (n > 0 && strchr(blanks, first[n - 1]) != NULL)
         n--;
@@ -267,41 +295,85 @@ static bm_transcript_form guess_form(const bm_transcripts *t)
     return n > 0 && first[n - 1] == ')' ? BM_FORM_trn : BM_FORM_txt;
 }
 
-bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
-                              const char *form)
+/* A word of PyLaia's for a blank is in no other text. Words of one character may be
+ * words elsewhere. */
+static bm_transcript_form guess_form(const char *path, const char *text)
 {
-    const char *kind = bm_file_kind(path);
-    size_t size = 0, number = 0;
-    char *at = NULL;
+    bm_transcript_form form = guess_by_name(path, text);
+    bm_list_words words = {0};
 
+    if (form != BM_FORM_txt)
+        return form;
+    bm_list_words_add_lines(&words, text);
+    return words.spaced ? BM_FORM_pylaia : BM_FORM_txt;
+}
+
+/* *text <- the file after a byte order mark, t->form <- its form. */
+static bm_status read_file(bm_transcripts *t, const char *form, char **text)
+{
+    const char *kind = bm_file_kind(t->path);
+    size_t size = 0;
+
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a file of texts", t->path,
+                       kind);
+    BM_TRY(bm_file_read(t->path, LARGEST_FILE, &t->bytes, &size));
+    if (strlen(t->bytes) != size)
+        return BM_FAIL(BM_ERR_FORMAT, "%s has zero bytes; it is not a text",
+                       t->path);
+    *text = t->bytes + bm_utf8_mark(t->bytes);
+    t->form = guess_form(t->path, *text);
+    for (size_t k = 0; k < FORMS; k++)
+        if (strcmp(form, names[k]) == 0)
+            t->form = (bm_transcript_form)k;
+    return BM_OK;
+}
+
+static bool is_packed(const char *path)
+{
+    return bm_is_folder(path) || bm_file_kind(path) == bm_kind_hdf5;
+}
+
+static bm_status read_texts(bm_transcripts *t, const char *form,
+                            bm_transcript_role role)
+{
+    char *text = NULL;
+
+    if (role == BM_REFERENCE &&
+        (strcmp(form, "shards") == 0 ||
+         (strcmp(form, "auto") == 0 && is_packed(t->path))))
+        return bm_transcripts_read_shards(t);
+    if (is_packed(t->path))
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is a folder or a packed set, not a file of texts; "
+                       "only the reference may be a packed set",
+                       t->path);
+    BM_TRY(read_file(t, form, &text));
+    return t->form == BM_FORM_json ? bm_transcripts_read_json(t, text, role)
+                                   : read_lines(t, text);
+}
+
+bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
+                              const char *form, bm_transcript_role role)
+{
     *t = (bm_transcripts){.path = path};
     if (strcmp(path, "-") == 0)
         return BM_FAIL(BM_ERR_MISSING,
                        "-: texts are not read from standard input; write them "
                        "to a file");
-    if (kind != NULL)
-        return BM_FAIL(BM_ERR_FORMAT, "%s is %s, not a file of texts", path,
-                       kind);
-    BM_TRY(bm_file_read(path, LARGEST_FILE, &t->bytes, &size));
-    if (strlen(t->bytes) != size)
-        return BM_FAIL(BM_ERR_FORMAT, "%s has zero bytes; it is not a text",
-                       path);
-    t->form = guess_form(t);
-    for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++)
-        if (strcmp(form, forms[k].name) == 0)
-            t->form = (bm_transcript_form)k;
-    at = t->bytes + bm_utf8_mark(t->bytes);
-    while (*at != '\0') {
-        char *line = at;
-
-        at += strcspn(at, "\n");
-        if (*at != '\0')
-            *at++ = '\0';
-        BM_TRY(read_line(t, line, ++number));
-    }
+    BM_TRY(read_texts(t, form, role));
     if (t->n == 0 && t->form == BM_FORM_ctm) /* nothing was recognised */
         return bm_grow(&t->of, 0, &t->room, sizeof *t->of);
     if (t->n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s has no texts", path);
     return BM_OK;
+}
+
+bm_list_words bm_transcripts_words(const bm_transcripts *t)
+{
+    bm_list_words words = {0};
+
+    for (size_t i = 0; i < t->n; i++)
+        bm_list_words_add(&words, t->of[i].text);
+    return words;
 }

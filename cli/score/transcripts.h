@@ -1,11 +1,12 @@
 /*
  * transcripts.h - reads texts with ids, of references and of recognisers: NIST's
- * trn, stm and ctm, lines that begin with an id as Kaldi has them, JSON lines as
- * manifests and bmuf decode have them.
+ * trn, stm and ctm, lines that begin with an id as Kaldi and PyLaia have them,
+ * JSON lines as manifests and bmuf decode have them, and packed sets.
  *
  *     bm_transcripts ref = {0};
  *
- *     BM_TRY_DONE(bm_transcripts_read(&ref, "test.trn", "auto"));
+ *     BM_TRY_DONE(
+ *         bm_transcripts_read(&ref, "test.trn", "auto", BM_REFERENCE));
  *   done:
  *     bm_transcripts_free(&ref);
  */
@@ -13,30 +14,42 @@
 #define BM_CLI_SCORE_TRANSCRIPTS_H
 
 #include "core/status.h"
+#include "io/import/lines/list_words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
-/* Name, what a line has. */
+/* Of files: name, what a line has. */
 #define BM_TRANSCRIPT_FORMS(X)                                                 \
     X(trn, "words (id)")                                                       \
     X(txt, "id words")                                                         \
     X(stm, "file channel speaker begin end [<label>] words")                   \
     X(ctm, "file channel start duration word [confidence]")                    \
-    X(json, "{\"id\": .., \"text\": ..}")
+    X(json, "{\"id\": .., \"text\": ..}")                                      \
+    X(pylaia, "id t h e <space> t e x t")
 
 typedef enum bm_transcript_form {
 #define X(name, line) BM_FORM_##name,
     BM_TRANSCRIPT_FORMS(X)
 #undef X
+        BM_FORM_shards /* a packed set */
 } bm_transcript_form;
+
+typedef enum bm_transcript_role {
+    BM_REFERENCE,
+    BM_HYPOTHESIS
+} bm_transcript_role;
 
 typedef struct bm_utterance {
     char *id, *text, *speaker; /* speaker: "" if unknown */
-    size_t line;               /* of the file, from 1 */
-    bool has_text;             /* false: of JSON without a "text" */
-    char *channel;             /* of stm and ctm, which have times in seconds */
+    size_t line;    /* of the file, or number of the sequence, from 1 */
+    bool has_text;  /* false: of JSON without a "text", of a sequence without a
+                       reference */
+    bool predicted; /* the text is NeMo's "pred_text" */
+    char *readings; /* of "nbest", [n_readings], each ends with '\0' */
+    size_t n_readings;
+    char *channel; /* of stm and ctm, which have times in seconds */
     double begin, end;
 } bm_utterance;
 
@@ -51,13 +64,18 @@ typedef struct bm_transcripts {
     size_t n_owned, room_owned;
 } bm_transcripts;
 
-/* form: a name, or "auto", by the ending of the name or the first line. Segments
+/* form: a name, or "auto", by the ending of the name or the text. Segments
  * of an stm file, and words of a ctm file, are an utterance each until
- * bm_transcripts_pair; a ctm file may have none. Fails with BM_ERR_MISSING or
+ * bm_transcripts_pair; a ctm file may have none. A hypothesis is no packed set, and
+ * its text is "pred_text" where JSON has that. Fails with BM_ERR_MISSING or
  * BM_ERR_IO, or with BM_ERR_FORMAT, file and line. */
 BM_CHECKED bm_status bm_transcripts_read(bm_transcripts *t, const char *path,
-                                         const char *form);
+                                         const char *form,
+                                         bm_transcript_role role);
 void bm_transcripts_free(bm_transcripts *t);
+
+/* What the words of all texts are. */
+bm_list_words bm_transcripts_words(const bm_transcripts *t);
 
 /*
  * Makes utterances with the same ids of a reference and hypotheses: words of ctm

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAMED = 10 };
+enum { NAMED = 10, LONGEST_NAMED = 50 }; /* ids in a message, their bytes */
 
 /* ---- pairs --------------------------------------------------------------- */
 
@@ -313,13 +313,25 @@ typedef struct names {
     size_t n;
 } names;
 
+/* The end of a long id, where ids of a set differ. */
+static const char *end_of(const char *id)
+{
+    size_t n = strlen(id);
+
+    id += n > LONGEST_NAMED ? n - LONGEST_NAMED : 0;
+    while ((*id & 0xc0) == 0x80) /* within a character of UTF-8 */
+        id++;
+    return id;
+}
+
 static void name(names *list, const bm_utterance *u)
 {
     size_t at = strlen(list->text);
+    const char *end = end_of(u->id);
 
     if (list->n++ < NAMED)
-        snprintf(list->text + at, sizeof list->text - at, "%s%.50s",
-                 at > 0 ? ", " : "", u->id);
+        snprintf(list->text + at, sizeof list->text - at, "%s%s%s",
+                 at > 0 ? ", " : "", end > u->id ? ".." : "", end);
     else if (list->n == NAMED + 1)
         snprintf(list->text + at, sizeof list->text - at, ", ..");
 }
@@ -329,10 +341,13 @@ static bm_status refuse(const bm_transcripts *ref, const bm_transcripts *hyp,
 {
     return BM_FAIL(
         BM_ERR_FORMAT,
-        "%s and %s do not have the same ids: %zu missing in %s%s%s; "
-        "%zu additional%s%s. Correct the files, or use --missing skip or empty",
-        ref->path, hyp->path, missing->n, hyp->path, missing->n > 0 ? ": " : "",
-        missing->text, more->n, more->n > 0 ? ": " : "", more->text);
+        "%s, read as %s, and %s, read as %s, do not have the same ids: "
+        "%zu missing in %s%s%s; %zu additional%s%s. Correct the files, give "
+        "their forms with --ref-form and --hyp-form, or use --missing skip or "
+        "empty",
+        ref->path, bm_form_name(ref->form), hyp->path, bm_form_name(hyp->form),
+        missing->n, hyp->path, missing->n > 0 ? ": " : "", missing->text,
+        more->n, more->n > 0 ? ": " : "", more->text);
 }
 
 bm_status bm_transcripts_match(const bm_transcripts *ref,

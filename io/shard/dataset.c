@@ -401,3 +401,15 @@ bm_status bm_dataset_read(bm_dataset *d, size_t unit, bm_sequences *out)
     }
     return BM_OK;
 }
+
+bm_status bm_dataset_read_labels(bm_dataset *d, size_t unit, bm_sequences *out)
+{
+    const bm_unit_at *u = &d->units[unit];
+    bm_shard *s = d->shards[u->shard];
+
+    BM_ASSERT(unit < d->n_units);
+    BM_ASSERT((size_t)u->sequences ==
+              bm_shard_unit(s, (size_t)u->unit).sequences);
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_read_labels(s, (size_t)u->unit, out);
+}

@@ -52,7 +52,7 @@ const bm_vocab *bm_dataset_vocab(const bm_dataset *d);
  * Fails as bm_shard_tag does. */
 BM_CHECKED bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence,
                                     const char **out);
-/* Its speaker, as bm_shard_speaker. */
+/* The same for its speaker; "" if unknown. Fails as bm_shard_speaker does. */
 BM_CHECKED bm_status bm_dataset_speaker(bm_dataset *d, int64_t sequence,
                                         const char **out);
 /* Whether a sequence, in [0, n), has a reference, as bm_shard_has_reference. */
@@ -71,5 +71,8 @@ BM_CHECKED bm_status bm_dataset_cut(bm_dataset *d, int64_t frames);
 /* Reads a unit, in [0, n_units). Fails as bm_shard_read does. */
 BM_CHECKED bm_status bm_dataset_read(bm_dataset *d, size_t unit,
                                      bm_sequences *out);
+/* The same without its frames, before bm_dataset_cut. */
+BM_CHECKED bm_status bm_dataset_read_labels(bm_dataset *d, size_t unit,
+                                            bm_sequences *out);
 
 #endif

@@ -131,13 +131,16 @@ bm_shard_place bm_shard_place_after(const bm_shard *s);
 BM_CHECKED bm_status bm_shard_tag(bm_shard *s, size_t sequence,
                                   const char **out);
 
-/* The speaker of a sequence, "": unknown; borrowed until the shard is closed. The
- * first call reads all speakers, which have no checksum. */
+/* The speaker or writer of a sequence, "" if unknown; borrowed until the shard is
+ * closed. The first call reads all of them. */
 BM_CHECKED bm_status bm_shard_speaker(bm_shard *s, size_t sequence,
                                       const char **out);
 
-/* Reads a unit and verifies its checksums and the range of its labels. */
+/* Reads a unit and verifies its checksums and the range of its labels. _labels:
+ * without its frames, x, and their checksum. */
 BM_CHECKED bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out);
+BM_CHECKED bm_status bm_shard_read_labels(bm_shard *s, size_t unit,
+                                          bm_sequences *out);
 
 /* Reads the recording of a sequence and verifies its checksum. The shard keeps
  * recordings. */

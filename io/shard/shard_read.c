@@ -256,61 +256,6 @@ bm_status bm_shard_tag(bm_shard *s, size_t sequence, const char **out)
     return status;
 }
 
-/* The numbers of speakers, each the row of a name, or -1. */
-static bm_status check_speakers(const bm_shard *s, const int32_t *speaker,
-                                uint64_t names)
-{
-    for (size_t i = 0; i < s->t.n; i++)
-        if (speaker[i] >= 0 && (uint64_t)speaker[i] >= names)
-            return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: /bmuf/speaker is damaged: sequence %zu has "
-                           "speaker %d of %" PRIu64 "; pack it again",
-                           s->path, i, (int)speaker[i], names);
-    return BM_OK;
-}
-
-static bm_status read_speakers(bm_shard *s)
-{
-    uint64_t n = s->t.n, names = 0;
-    void *speaker = NULL;
-    char *speakers = NULL;
-    size_t width = 0;
-    bm_status status = BM_OK;
-
-    BM_TRY(bm_shard_file_open(s));
-    BM_TRY(
-        bm_h5_table(&s->file, "bmuf/speaker", H5T_STD_I32LE, 0, &n, &speaker));
-    BM_TRY_DONE(
-        bm_h5_strings(&s->file, "bmuf/speakers", &names, &width, &speakers));
-    BM_TRY_DONE(check_speakers(s, speaker, names));
-    s->speaker = speaker;
-    s->speakers = speakers;
-    s->speaker_width = width;
-    return BM_OK;
-done:
-    free(speaker);
-    free(speakers);
-    return status;
-}
-
-bm_status bm_shard_speaker(bm_shard *s, size_t sequence, const char **out)
-{
-    bm_status status = BM_OK;
-
-    BM_ASSERT(sequence < s->t.n);
-    if (s->speaker == NULL) {
-        bm_h5_enter();
-        status = read_speakers(s);
-        bm_h5_leave();
-    }
-    if (status == BM_OK)
-        *out =
-            s->speaker[sequence] >= 0
-                ? s->speakers + (size_t)s->speaker[sequence] * s->speaker_width
-                : "";
-    return status;
-}
-
 const char *bm_shard_tag_or(bm_shard *s, size_t sequence)
 {
     const char *tag = "?";
@@ -411,10 +356,15 @@ static bm_status check_labels(bm_shard *s, size_t sequence,
 
 bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out)
 {
+    BM_TRY(bm_shard_load_features(s, unit, out));
+    return bm_shard_read_labels(s, unit, out);
+}
+
+bm_status bm_shard_read_labels(bm_shard *s, size_t unit, bm_sequences *out)
+{
     bm_unit_size u = bm_shard_unit(s, unit);
     const int32_t *length = s->t.lengths + 2 * u.first, *label = NULL;
 
-    BM_TRY(bm_shard_load_features(s, unit, out));
     BM_TRY(bm_shard_load_labels(s, unit, out));
     label = out->targets;
     for (size_t i = 0; i < u.sequences; i++) {

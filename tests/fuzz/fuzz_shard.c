@@ -27,13 +27,13 @@ void fuzz_read_shard(const char *path)
             bm_shard_read_waveform(s, i, &wave) == BM_OK)
             FUZZ_RULE(wave.n <= bm_shard_samples(s));
     for (size_t i = 0; i < bm_shard_sequences(s); i++) {
-        const char *tag = NULL;
+        const char *tag = NULL, *speaker = NULL;
 
-        if (bm_shard_tag(s, i, &tag) != BM_OK)
+        if (bm_shard_tag(s, i, &tag) != BM_OK ||
+            bm_shard_speaker(s, i, &speaker) != BM_OK)
             break;
         fputs(tag, fuzz_null());
-        if (bm_shard_speaker(s, i, &tag) == BM_OK)
-            fputs(tag, fuzz_null());
+        fputs(speaker, fuzz_null());
     }
     bm_sequences_free(&x);
     bm_waveform_free(&wave);

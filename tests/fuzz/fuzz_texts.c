@@ -46,8 +46,8 @@ static void read_pair(const char *path, const char *form, const char *other)
     size_t outside = 0, more = 0;
     long *match = NULL;
 
-    if (bm_transcripts_read(&ref, path, form) == BM_OK &&
-        bm_transcripts_read(&hyp, path, other) == BM_OK &&
+    if (bm_transcripts_read(&ref, path, form, BM_REFERENCE) == BM_OK &&
+        bm_transcripts_read(&hyp, path, other, BM_HYPOTHESIS) == BM_OK &&
         bm_transcripts_pair(&ref, &hyp, 1, &outside) == BM_OK) {
         match = calloc(ref.n + 1, sizeof *match);
         FUZZ_RULE(match != NULL);
@@ -65,8 +65,8 @@ static void read_pair(const char *path, const char *form, const char *other)
 
 static void run(const char *path, const uint8_t *data, size_t size)
 {
-    static const char *const forms[] = {"auto", "trn", "txt",
-                                        "stm",  "ctm", "json"};
+    static const char *const forms[] = {"auto", "trn",  "txt",   "stm",
+                                        "ctm",  "json", "pylaia"};
 
     (void)data;
     (void)size;

@@ -266,8 +266,8 @@ static bm_status read_rows(bm_manifest *m, const char *path)
     return read_lines(m);
 }
 
-/* What all rows must be. */
-static bm_status check_rows(bm_manifest *m, double most_missing)
+/* All rows have an id that no other has. */
+static bm_status check_ids(bm_manifest *m)
 {
     m->file = m->path;
     BM_TRY(bm_manifest_complete_ids(m));
@@ -277,6 +277,13 @@ static bm_status check_rows(bm_manifest *m, double most_missing)
                        "%s is empty; a manifest has one JSON object per line, "
                        "or a header and one row per line",
                        m->path);
+    return BM_OK;
+}
+
+/* What all rows must be. */
+static bm_status check_rows(bm_manifest *m, double most_missing)
+{
+    BM_TRY(check_ids(m));
     bm_manifest_warn_unknown(m);
     BM_TRY(bm_manifest_find_missing(m, most_missing));
     m->source = m->path;
@@ -289,12 +296,10 @@ static bm_status read_all(bm_manifest *m, const char *path, double most_missing)
     return check_rows(m, most_missing);
 }
 
-bm_status bm_manifest_read(bm_manifest **out, const char *path,
-                           const char *kind, double most_missing,
-                           unsigned allowed)
+static bm_status new_manifest(bm_manifest **out, const char *path,
+                              const char *kind, unsigned allowed)
 {
     bm_manifest *m = calloc(1, sizeof *m);
-    bm_status status = BM_OK;
 
     if (m == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a manifest");
@@ -303,7 +308,37 @@ bm_status bm_manifest_read(bm_manifest **out, const char *path,
     m->folders = "paths are relative to the folder of the manifest";
     m->pipes = (allowed & BM_MANIFEST_PIPES) != 0;
     m->speeds = (allowed & BM_MANIFEST_SPEEDS) != 0;
+    *out = m;
+    return BM_OK;
+}
+
+bm_status bm_manifest_read(bm_manifest **out, const char *path,
+                           const char *kind, double most_missing,
+                           unsigned allowed)
+{
+    bm_manifest *m = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(new_manifest(&m, path, kind, allowed));
     BM_TRY_DONE(read_all(m, path, most_missing));
+    *out = m;
+    m = NULL;
+done:
+    bm_manifest_free(m);
+    return status;
+}
+
+bm_status bm_manifest_read_texts(bm_manifest **out, const char *path,
+                                 const char *kind)
+{
+    bm_manifest *m = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(
+        new_manifest(&m, path, kind, BM_MANIFEST_PIPES | BM_MANIFEST_SPEEDS));
+    m->resampled = true; /* no note of it: recordings are not read */
+    BM_TRY_DONE(read_rows(m, path));
+    BM_TRY_DONE(check_ids(m));
     *out = m;
     m = NULL;
 done:

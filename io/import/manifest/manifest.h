@@ -69,6 +69,15 @@ BM_CHECKED bm_status bm_manifest_read_unipen(bm_manifest **out,
                                              double most_missing);
 void bm_manifest_free(bm_manifest *m);
 
+/* What the files of a line of JSON are, as `kind` of bm_manifest_read; static.
+ * NULL: it names none, so it is not of a manifest. */
+const char *bm_manifest_kind(const char *line);
+
+/* Reads a manifest for its ids and texts: as bm_manifest_read, but files may be
+ * missing, and fields that are not understood are ignored without a warning. */
+BM_CHECKED bm_status bm_manifest_read_texts(bm_manifest **out, const char *path,
+                                            const char *kind);
+
 /* Puts `copies` rows ID-copy1, .. after each row; at most once. Fails with
  * BM_ERR_FORMAT if there are such ids already or one gets too long, or with
  * BM_ERR_MEMORY. */

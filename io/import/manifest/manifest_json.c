@@ -207,20 +207,25 @@ static bool is_cut(const json_t *object)
            is_made_cut(object);
 }
 
-static bool names_a_file(json_t *object)
+/* What the file is that an object names, by its key; "audio" if that tells
+ * nothing. NULL: it names none. */
+static const char *kind_of(json_t *object)
 {
-    const char *key = NULL;
+    const char *key = NULL, *kind = NULL;
     json_t *value = NULL;
 
     json_object_foreach(object, key, value)
     {
         int name = bm_manifest_find_name(key);
 
-        if (name >= 0 &&
-            bm_manifest_names[name].field == offsetof(bm_manifest_fields, path))
-            return true;
+        if (name < 0 ||
+            bm_manifest_names[name].field != offsetof(bm_manifest_fields, path))
+            continue;
+        if (bm_manifest_names[name].kind != NULL)
+            return bm_manifest_names[name].kind;
+        kind = "audio";
     }
-    return false;
+    return kind;
 }
 
 /* What is combined to cuts; NULL: the object is none of it. */
@@ -228,7 +233,7 @@ static const char *part_of_cuts(json_t *object)
 {
     bool belongs = json_is_string(json_object_get(object, "recording_id"));
 
-    if (names_a_file(object))
+    if (kind_of(object) != NULL)
         return NULL;
     if (json_is_array(json_object_get(object, "sources")))
         return "recordings";
@@ -461,6 +466,15 @@ bm_status bm_manifest_json_begins(const bm_manifest *m, const char *second)
                    "%s: a JSON object over several lines; a manifest has one "
                    "object a line, as jq -c writes them",
                    m->path);
+}
+
+const char *bm_manifest_kind(const char *line)
+{
+    json_t *object = json_loads(line, 0, NULL);
+    const char *kind = is_cut(object) ? "audio" : kind_of(object);
+
+    json_decref(object);
+    return kind;
 }
 
 bm_status bm_manifest_json(bm_manifest *m, size_t line, const char *text,

@@ -122,7 +122,7 @@ static void test_characters_are_code_points(void **state)
 
 static void test_scores_are_those_of_eval(void **state)
 {
-    json_t *e = NULL, *r = NULL;
+    json_t *e = NULL, *r = NULL, *packed = NULL;
 
     (void)state;
     assert_code(BMUF("train", "tiny.ini", "--out", "half", "--set",
@@ -131,6 +131,10 @@ static void test_scores_are_those_of_eval(void **state)
     e = parse_json(
         BMUF("eval", "half", "test", "--json", "--hyp", "e.trn").out);
     r = SCORE("test.jsonl", "e.trn", "--speakers");
+    packed = SCORE("test", "e.trn", "--speakers"); /* several units */
+    assert_true(json_equal(json_object_get(packed, "systems"),
+                           json_object_get(r, "systems")));
+    json_decref(packed);
     assert_true(number(e, "word_errors") > 0);
     assert_rate(words_of(r), number(e, "word_substitutions"),
                 number(e, "word_deletions"), number(e, "word_insertions"),

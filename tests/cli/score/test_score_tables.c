@@ -117,6 +117,24 @@ static void test_texts_that_are_not_scored_need_no_speaker(void **state)
     }
 }
 
+/* Ids as set_page-line have the set before the first _. */
+static void test_one_speaker_of_all_ids_is_warned_of(void **state)
+{
+    static const char warning[] = "one.trn: all 2 sequences have the speaker "
+                                  "set, which is what their ids "
+                                  "have before the first - or _";
+
+    (void)state;
+    write_text("one.trn", "x (set_1-l1)\ny (set_2-l1)\n");
+    write_text("two.trn", "x (set_1-l1)\ny (other_2-l1)\n");
+    write_text("one2s", "set_1-l1 ann\nset_2-l1 ann\n");
+    assert_says(BMUF("score", "one.trn", "one.trn", "--speakers").err, warning);
+    assert_says(BMUF("score", "one.trn", "one.trn", "--speakers").err,
+                "--utt2spk FILE");
+    json_decref(SCORE("two.trn", "two.trn", "--speakers"));
+    json_decref(SCORE("one.trn", "one.trn", "--utt2spk", "one2s"));
+}
+
 static void test_names_of_speakers_may_be_any_bytes(void **state)
 {
     json_t *r = NULL;
@@ -189,6 +207,98 @@ static void test_tables_may_count_characters(void **state)
     assert_says(o.out, "    1  L                         l\n");
     assert_fails(BMUF("score", "c.txt", "d.txt", "--units", "characters"), 64,
                  "--units characters", "--speakers");
+}
+
+/* Errors, not rates, decide, then the id. */
+static void test_sequences_with_the_most_errors_are_listed(void **state)
+{
+    outcome o;
+    const json_t *list = NULL, *first = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("s.txt", "c One two three four\nb x\nd x y\na x y z v w\n");
+    write_text("t.txt", "c one too tree\nb z\nd x y\na x y z v\n");
+    r = SCORE("s.txt", "t.txt", "--sequences", "2", "--lower");
+    list = json_object_get(system_of(r, 0), "sequences");
+    assert_int_equal(json_array_size(list), 2);
+    first = json_array_get(list, 0);
+    assert_string_equal(text(first, "id"), "c");
+    assert_rate(first, 2, 1, 0, 4);
+    assert_string_equal(text(first, "reference"), "one two three four");
+    assert_string_equal(text(first, "hypothesis"), "one too tree");
+    assert_string_equal(text(json_array_get(list, 1), "id"), "a");
+    assert_rate(json_array_get(list, 1), 0, 1, 0, 5);
+    json_decref(r);
+    o = BMUF("score", "s.txt", "t.txt", "--sequences", "2", "--lower");
+    assert_says(o.out, "errors    subst    delet    insert       words  "
+                       "sequence\n"
+                       "     3        2        1         0           4  c\n"
+                       "   reference   one two three four\n"
+                       "   hypothesis  one too tree\n");
+    assert_says(o.out, ".. and 1 other sequence with errors\n");
+    /* All with errors, and no others. */
+    r = SCORE("s.txt", "t.txt", "--sequences", "9", "--lower");
+    assert_int_equal(
+        json_array_size(json_object_get(system_of(r, 0), "sequences")), 3);
+    json_decref(r);
+}
+
+/* c has 1 + 1 + 5 wrong characters, a 2, b 1. Of alternatives the text is the one
+ * that was compared. */
+static void test_sequences_may_be_listed_by_characters(void **state)
+{
+    const json_t *list = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    r = SCORE("s.txt", "t.txt", "--sequences", "3", "--lower", "--units",
+              "characters");
+    list = json_object_get(system_of(r, 0), "sequences");
+    assert_string_equal(text(json_array_get(list, 0), "id"), "c");
+    assert_rate(json_array_get(list, 0), 1, 6, 0, 18);
+    assert_string_equal(text(json_array_get(list, 1), "id"), "a");
+    assert_rate(json_array_get(list, 1), 0, 2, 0, 9);
+    assert_string_equal(text(json_array_get(list, 2), "id"), "b");
+    json_decref(r);
+    write_text("s.trn", "{ uh / um } yes (a)\n");
+    write_text("t.trn", "um no (a)\n");
+    r = SCORE("s.trn", "t.trn", "--sequences", "3");
+    list = json_object_get(system_of(r, 0), "sequences");
+    assert_string_equal(text(json_array_get(list, 0), "reference"), "um yes");
+    json_decref(r);
+}
+
+/* bmuf decode writes the first reading as the text, too. Of equal ones the first
+ * counts; a line without readings has its text. */
+static void
+test_an_oracle_takes_the_reading_with_the_fewest_errors(void **state)
+{
+    const json_t *first = NULL;
+    json_t *r = NULL;
+
+    (void)state;
+    write_text("n.txt", "a one two three\nb four\nc five\n");
+    write_text("n.jsonl",
+               "{\"id\": \"a\", \"text\": \"x y z\", \"nbest\": [{\"text\": "
+               "\"x y z\"}, {\"text\": \"one y three\"}, {\"text\": \"one two "
+               "z\"}, {\"text\": \"one\"}]}\n"
+               "{\"id\": \"b\", \"text\": \"for\", \"nbest\": [{\"text\": "
+               "\"for\"}, {\"text\": \"four\"}]}\n"
+               "{\"id\": \"c\", \"text\": \"fife\"}\n");
+    r = SCORE("n.txt", "n.jsonl");
+    assert_rate(words_of(r), 5, 0, 0, 5);
+    json_decref(r);
+    r = SCORE("n.txt", "n.jsonl", "--oracle", "--sequences", "1");
+    assert_rate(words_of(r), 2, 0, 0, 5);
+    assert_true(number(system_of(r, 0), "readings") == 4);
+    first = json_array_get(json_object_get(system_of(r, 0), "sequences"), 0);
+    assert_string_equal(text(first, "hypothesis"), "one y three");
+    json_decref(r);
+    assert_says(BMUF("score", "n.txt", "n.jsonl", "--oracle").out,
+                "oracle          the best of up to 4 readings of a sequence\n");
+    assert_fails(BMUF("score", "n.txt", "n.txt", "--oracle"), 65,
+                 "n.txt has no \"nbest\"", "bmuf decode --format json --nbest");
 }
 
 /* Writes texts s0 .. of 3, 2, 1, 3 .. words, and a system with 2, 1, 1, 2 ..
@@ -300,9 +410,14 @@ int main(void)
         cmocka_unit_test(test_ids_must_agree_unless_told),
         cmocka_unit_test(test_speakers_come_from_a_list),
         cmocka_unit_test(test_texts_that_are_not_scored_need_no_speaker),
+        cmocka_unit_test(test_one_speaker_of_all_ids_is_warned_of),
         cmocka_unit_test(test_names_of_speakers_may_be_any_bytes),
         cmocka_unit_test(test_confusions_are_sorted_by_frequency),
         cmocka_unit_test(test_tables_may_count_characters),
+        cmocka_unit_test(test_sequences_with_the_most_errors_are_listed),
+        cmocka_unit_test(test_sequences_may_be_listed_by_characters),
+        cmocka_unit_test(
+            test_an_oracle_takes_the_reading_with_the_fewest_errors),
         cmocka_unit_test(test_systems_are_compared_with_the_first),
         cmocka_unit_test(test_too_few_texts_are_not_compared),
         cmocka_unit_test(test_systems_with_other_alternatives_are_compared),
