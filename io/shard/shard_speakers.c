@@ -16,10 +16,11 @@ static bm_status check_numbers(const bm_shard *s, const int32_t *number,
     for (size_t i = 0; i < s->t.n; i++)
         if (number[i] < -1 ||
             (number[i] >= 0 && (uint64_t)number[i] >= speakers))
-            return BM_FAIL(BM_ERR_FORMAT,
-                           "%s: /bmuf/speaker: sequence %zu has speaker "
-                           "%" PRId32 " of %" PRIu64 "; pack it again",
-                           s->path, i, number[i], speakers);
+            return BM_FAIL(
+                BM_ERR_FORMAT,
+                "%s: /bmuf/speaker is damaged: sequence %zu has speaker "
+                "%" PRId32 " of %" PRIu64 "; pack it again",
+                s->path, i, number[i], speakers);
     return BM_OK;
 }
 
