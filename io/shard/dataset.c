@@ -265,6 +265,15 @@ bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence, const char **out)
     return bm_shard_tag(s, number, out);
 }
 
+bm_status bm_dataset_speaker(bm_dataset *d, int64_t sequence, const char **out)
+{
+    size_t number = 0;
+    bm_shard *s = shard_of(d, sequence, &number);
+
+    mark_open((opened *)(void *)d, s);
+    return bm_shard_speaker(s, number, out);
+}
+
 bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence)
 {
     size_t number = 0;

@@ -52,6 +52,9 @@ const bm_vocab *bm_dataset_vocab(const bm_dataset *d);
  * Fails as bm_shard_tag does. */
 BM_CHECKED bm_status bm_dataset_tag(bm_dataset *d, int64_t sequence,
                                     const char **out);
+/* Its speaker or writer, "" if unknown, likewise. Fails as bm_shard_speaker. */
+BM_CHECKED bm_status bm_dataset_speaker(bm_dataset *d, int64_t sequence,
+                                        const char **out);
 /* Whether a sequence, in [0, n), has a reference, as bm_shard_has_reference. */
 bool bm_dataset_has_reference(const bm_dataset *d, int64_t sequence);
 /* Features are from now on normalised when they are read. Copied. Fails with

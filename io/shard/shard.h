@@ -131,6 +131,11 @@ bm_shard_place bm_shard_place_after(const bm_shard *s);
 BM_CHECKED bm_status bm_shard_tag(bm_shard *s, size_t sequence,
                                   const char **out);
 
+/* The speaker or writer of a sequence, "" if unknown; borrowed until the shard is
+ * closed. The first call reads all of them. */
+BM_CHECKED bm_status bm_shard_speaker(bm_shard *s, size_t sequence,
+                                      const char **out);
+
 /* Reads a unit and verifies its checksums and the range of its labels. */
 BM_CHECKED bm_status bm_shard_read(bm_shard *s, size_t unit, bm_sequences *out);
 

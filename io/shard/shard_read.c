@@ -81,6 +81,8 @@ void bm_shard_close(bm_shard *s)
     free(s->reference);
     free(s->tags_digest);
     free(s->tags);
+    free(s->speaker);
+    free(s->speakers);
     free(s->path);
     free(s);
 }
