@@ -1,5 +1,6 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
+#include "cli/score/draws.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/score_report.h"
 #include "cli/score/text_errors.h"
@@ -71,11 +72,6 @@ done:
     return status;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* s->names <- these speakers, s->speaker <- their numbers. */
 static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
 {
@@ -87,17 +83,7 @@ static bm_status number_speakers(scoring *s, const size_t *which, size_t n)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", n);
     for (size_t k = 0; k < n; k++)
         s->names[k] = s->ref.of[which[k]].speaker;
-    qsort((void *)s->names, n, sizeof *s->names, by_name);
-    for (size_t k = 0; k < n; k++)
-        if (unique == 0 || strcmp(s->names[k], s->names[unique - 1]) != 0)
-            s->names[unique++] = s->names[k];
-    for (size_t k = 0; k < n; k++) {
-        const char *const *found =
-            bsearch((const void *)&s->ref.of[which[k]].speaker,
-                    (const void *)s->names, unique, sizeof *s->names, by_name);
-
-        s->speaker[k] = (size_t)(found - s->names);
-    }
+    BM_TRY(bm_speakers_number(s->names, n, s->speaker, &unique));
     s->scored.speakers = s->names;
     s->scored.n_speakers = unique;
     return BM_OK;
@@ -243,11 +229,7 @@ static size_t pool(const scoring *s, bm_error_count *count, bm_error_count *sum)
 
     if (!s->by_speaker)
         return n;
-    memset(sum, 0, speakers * sizeof *sum);
-    for (size_t k = 0; k < n; k++) {
-        sum[s->speaker[k]].errors += count[k].errors;
-        sum[s->speaker[k]].total += count[k].total;
-    }
+    bm_speakers_sum(s->speaker, count, n, sum, speakers);
     memcpy(count, sum, speakers * sizeof *sum);
     return speakers;
 }
@@ -507,8 +489,7 @@ static const bm_flag flags[] = {
      0, false},
     {"speakers", NULL, "print a table of speakers", 0, false},
     {"utt2spk", "FILE", "lines of an id and its speaker", 0, false},
-    {"draw", "sequences|speakers",
-     "what the intervals draw again; default: sequences", 0, false},
+    BM_DRAW_FLAG,
     {"confusions", "N", "print the N most frequent errors", 0, false},
     {"units", "words|characters",
      "what the tables of speakers and errors count; default: words", 0, false},
