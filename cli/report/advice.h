@@ -43,6 +43,7 @@ typedef struct bm_regime {
     long epochs;
     double warmup;     /* epochs in which the learning rate rises */
     size_t unlabelled; /* sequences without a text where others have one */
+    bool dev_is_train; /* data.dev has the contents of data.train */
     double passes;     /* epochs of data that each worker learns from in all */
 } bm_regime;
 
