@@ -42,6 +42,9 @@ const bm_foreign_word bm_habit_words[] = {
     {"sgd.update", "adam", "adamw, which is Adam with sgd.weight_decay = 0"},
     {"sgd.update", "sgd", "momentum, which is SGD with sgd.momentum = 0"},
     {"sgd.update", "nag nesterov", "momentum, and sgd.nesterov = yes"},
+    {"train.rate", "@",
+     "[schedule] changes the rate over epochs, and bmuf train --from RUN goes "
+     "on with another one"},
     {"train.strategy", "blockmomentum blockmomentumsgd", "bmuf"},
     {"train.strategy", "ddp horovod dataparallelsgd", "ssgd"},
     {"train.strategy", "localsgd modelaveraging modelaveragingsgd", "average"},

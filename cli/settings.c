@@ -4,6 +4,8 @@
 #include "core/file/path.h"
 #include "core/file/search_folder.h"
 #include "io/batch/batch_settings.h"
+#include "io/model/model_file.h"
+#include "recognise/recogniser.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,6 +173,72 @@ static bm_status set_usual(bm_config *config)
     return BM_OK;
 }
 
+/* ---- the network of train.init ------------------------------------------ */
+
+/* The network of a model, or of the best model of a run; free(*net). */
+static bm_status net_of_model(const char *init, char **net)
+{
+    char path[4200];
+    bm_st_file *f = NULL;
+    bool checkpoint = false;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_recogniser_find(init, path, sizeof path));
+    BM_TRY(bm_model_open(&f, path, &checkpoint));
+    status = bm_model_text(f, path, "net", net);
+    bm_st_free(f);
+    return status;
+}
+
+/* Derives model.net from the config.ini of a run. */
+static bm_status take_net_of_run(bm_config *config, const char *path)
+{
+    bm_config *then = NULL;
+    const char *net = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY_DONE(bm_config_new(&then));
+    BM_TRY_DONE(bm_config_read(then, path));
+    net = bm_config_text(then, "model", "net");
+    if (net != NULL)
+        status = bm_config_derive(config, "model", "net", net);
+done:
+    bm_config_free(then);
+    return status;
+}
+
+/* path <- config.ini of the run that --out names; false: there is none. */
+static bool find_own(const bm_arguments *a, char path[PATH_MAX])
+{
+    const char *run = bm_argument(a, "out");
+
+    return bm_path_join(path, run != NULL ? run : "run", "config.ini") ==
+               BM_OK &&
+           access(path, F_OK) == 0;
+}
+
+/* Without model.net the network is that of train.init. A run that goes on does
+ * not need this model any more: it has its network in config.ini. */
+static bm_status set_net(const bm_arguments *a, bm_config *config)
+{
+    bm_train_settings train = {0};
+    char own[PATH_MAX], *net = NULL;
+    bm_status status = BM_OK;
+
+    bm_config_peek(config, "train", bm_train_options, &train);
+    if (bm_config_text(config, "model", "net") != NULL || train.init[0] == '\0')
+        return BM_OK;
+    status = net_of_model(train.init, &net);
+    if (status == BM_OK)
+        status = bm_config_derive(config, "model", "net", net);
+    else if (status == BM_ERR_MISSING && find_own(a, own))
+        status = take_net_of_run(config, own);
+    free(net);
+    return status;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
 /* --from RUN is short for --set train.from=RUN. */
 static bm_status set_from(const bm_arguments *a, bm_config *config)
 {
@@ -214,6 +282,7 @@ bm_status bm_settings_read_with(const bm_arguments *a, const char *path,
     for (; *more != NULL; more++)
         BM_TRY_DONE(bm_config_set(c, *more));
     BM_TRY_DONE(set_from(a, c));
+    BM_TRY_DONE(set_net(a, c));
     BM_TRY_DONE(set_usual(c));
     BM_TRY_DONE(fill(c, out));
     BM_TRY_DONE(set_derived(c, "block.steps", out->plan.steps));

@@ -15,7 +15,8 @@
 
 const bm_option bm_model_options[] = {
     {"net", BM_TEXT, offsetof(bm_model_settings, net), NULL, 0, 0, "LAYERS",
-     "the layers, from left to right, e.g. blstm:320*4 linear"},
+     "the layers, from left to right, e.g. blstm:320*4 linear; if it is not "
+     "set, those of train.init"},
     {"loss", BM_CHOICE, offsetof(bm_model_settings, loss), "ctc", 0, 0,
      BM_LOSSES(BM_WORD), "the training loss"},
     {"infeasible", BM_CHOICE, offsetof(bm_model_settings, infeasible), "skip",

@@ -170,6 +170,7 @@ static void note_symbols(const job *j, const char *layer, bm_transfer *out)
     out->symbols = bm_vocab_size(j->to.vocab);
     for (size_t i = 0; i < out->symbols; i++)
         out->symbols_common += j->old_class[i] >= 0;
+    out->symbols_dropped = bm_vocab_size(j->from.vocab) - out->symbols_common;
 }
 
 /* `last`: the output layer. Other symbols mean other rows, also if there are as

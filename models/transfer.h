@@ -19,6 +19,7 @@ typedef struct bm_transfer {
     char taken[BM_TRANSFER_NAMES], anew[BM_TRANSFER_NAMES];
     char output[64]; /* the layer whose rows were copied one by one; "": none */
     size_t symbols, symbols_common; /* of it: rows, and rows that were copied */
+    size_t symbols_dropped; /* rows of the old network's that were not */
     bool whole; /* both networks are equal, and all weights are taken */
 } bm_transfer;
 

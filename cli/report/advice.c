@@ -38,6 +38,7 @@ typedef enum rule {
     RULE_ACCUMULATE,
     RULE_COARSE,
     RULE_STATISTICS,
+    RULE_DEV,
 } rule;
 
 typedef struct listener {
@@ -413,6 +414,16 @@ static void advise_on_labels(listener *l, const bm_regime *s)
              bm_count_noun((long long)s->unlabelled, "sequence").text);
 }
 
+static void advise_on_dev(listener *l, const bm_regime *s)
+{
+    if (s->dev_is_train)
+        warn(l, RULE_DEV,
+             "data.dev has the same sequences as data.train: its error says "
+             "nothing about new data, and the best model is chosen by it; pack "
+             "a set of other speakers or writers for data.dev "
+             "(docs/data/formats.md)");
+}
+
 unsigned bm_advise(const bm_regime *s,
                    void (*report)(void *self, const char *text), void *self)
 {
@@ -421,6 +432,7 @@ unsigned bm_advise(const bm_regime *s,
     int n = 0;
 
     advise_on_labels(&l, s);
+    advise_on_dev(&l, s);
     advise_on_statistics(&l, s);
     advise_on_schedule(&l, s, &g);
     advise_on_accumulation(&l, s, &g);

@@ -36,6 +36,7 @@ typedef struct bm_regime {
     double batch_frames;     /* of a mini-batch */
     bool batch_in_sequences; /* batch.sequences gives its size */
     bool batch_statistics;   /* the network has batchnorm */
+    bool dev_is_train;       /* data.dev has the contents of data.train */
     double sequence_frames;  /* mean length; 0: unknown */
     bm_block_by block_by;
     double balance; /* fraction of time that workers are busy, if they are

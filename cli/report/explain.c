@@ -227,10 +227,10 @@ static void print_advice(void *self, const char *text)
 }
 
 /* Opens the network; fails if data do not fit it. */
-static bm_status open_network(const bm_settings *s, bm_dataset *data,
-                              bm_backend *be, const char *newest,
-                              bm_recogniser *net, bm_origin *origin)
+static bm_status open_network(bm_explained *e, bm_dataset *data, bm_backend *be,
+                              const char *newest, bm_recogniser *net)
 {
+    const bm_settings *s = e->settings;
     const char *others[] = {s->data.dev, s->data.test};
     static const char *const names[] = {"data.dev", "data.test"};
     bm_status status = BM_OK;
@@ -238,7 +238,7 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
     BM_TRY(
         bm_settings_locate_net(s, bm_recogniser_new(net, be, &s->model, data, 1,
                                                     (uint64_t)s->job.seed)));
-    status = bm_origin_open(origin, &s->train, newest, net, data);
+    status = bm_origin_open(&e->origin, &s->train, newest, net, data);
     if (status == BM_OK)
         status = bm_infeasible_check_longest(net->model, data, "data.train");
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {
@@ -251,6 +251,8 @@ static bm_status open_network(const bm_settings *s, bm_dataset *data,
             status = bm_recogniser_scores(net, other);
         if (status == BM_OK)
             status = bm_infeasible_check_longest(net->model, other, names[i]);
+        if (status == BM_OK && i == 0)
+            e->regime.dev_is_train = other->hash == data->hash;
         bm_dataset_close(other);
     }
     if (status != BM_OK)
@@ -385,7 +387,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     e.numbers = numbers_of(&s->augment, e.regime.epoch_frames, data->features);
     BM_TRY_DONE(sample_blocks(plan, &e.filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
-    BM_TRY_DONE(open_network(s, data, be, to->newest, &net, &e.origin));
+    BM_TRY_DONE(open_network(&e, data, be, to->newest, &net));
     e.model = net.model;
     BM_TRY_DONE(check_sound(&s->augment, data));
     BM_TRY_DONE(measure(&e, data));

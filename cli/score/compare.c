@@ -1,6 +1,7 @@
 /* compare.c - bmuf compare: several runs on the same data set. */
 #include "cli/json_output.h"
 #include "cli/report/runs/differences.h"
+#include "cli/score/draws.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
@@ -27,6 +28,7 @@ typedef struct comparison {
     bm_score_session session;
     bm_differences differences;
     const char *data;
+    bm_draws draws;
     size_t sequences;
     bool words;                                 /* word errors are others */
     bm_error_count *first_labels, *first_words; /* [sequences] */
@@ -63,8 +65,9 @@ static bm_status keep_first(comparison *c, bm_scoring *s)
     c->first_labels = s->labels;
     c->first_words = s->words;
     s->labels = s->words = NULL;
-    BM_TRY(bm_bootstrap(c->first_labels, c->sequences, &c->runs[0].labels.of));
-    return bm_bootstrap(c->first_words, c->sequences, &c->runs[0].words.of);
+    BM_TRY(
+        bm_draws_interval(&c->draws, c->first_labels, &c->runs[0].labels.of));
+    return bm_draws_interval(&c->draws, c->first_words, &c->runs[0].words.of);
 }
 
 /* Models of different losses count labels or frames. */
@@ -84,20 +87,21 @@ static bm_status check_same(const comparison *c, const bm_scoring *s,
 static bm_status set_rates(const comparison *c, const bm_error_count *first,
                            const bm_error_count *count, rates *out)
 {
-    BM_TRY(bm_bootstrap(count, c->sequences, &out->of));
-    return bm_bootstrap_difference(first, count, c->sequences,
-                                   &out->than_first);
+    BM_TRY(bm_draws_interval(&c->draws, count, &out->of));
+    return bm_draws_difference(&c->draws, first, count, &out->than_first);
 }
 
 /* Each rank by itself. Of a set that fits the first run, but not this one, both
  * are named. */
-static bm_status open_run(const comparison *c, size_t k, bm_scoring *s)
+static bm_status open_run(comparison *c, size_t k, bm_scoring *s)
 {
     const char *run = c->a->nouns[k];
     bm_status status =
         bm_scoring_open(s, run, c->data, bm_argument(c->a, "force") != NULL);
     char why[2048];
 
+    if (status == BM_OK && k == 0)
+        return bm_draws_open(&c->draws, c->a, s->data);
     if (status != BM_ERR_FORMAT || k == 0)
         return status;
     snprintf(why, sizeof why, "%s", bm_last_message());
@@ -176,8 +180,12 @@ static void print_settings(const comparison *c)
 
 static void print_text(const comparison *c)
 {
+    char draws[200];
+
     printf("on %s: %s\n", c->data,
            bm_count_noun((long long)c->sequences, "sequence").text);
+    if (bm_draws_text(&c->draws, draws)[0] != '\0')
+        printf("intervals from %s\n", draws);
     for (int k = 0; k < c->a->n_nouns; k++)
         printf("%s%-3d  %s\n", k == 0 ? "\nrun  model\n" : "", k + 1,
                c->runs[k].model);
@@ -226,13 +234,14 @@ static json_t *run_json(const comparison *c, size_t k)
 static void print_json(const comparison *c)
 {
     json_t *runs = json_array();
+    json_t *o = json_pack("{s:o, s:I}", "data", bm_json_text(c->data),
+                          "sequences", (json_int_t)c->sequences);
 
     for (int k = 0; k < c->a->n_nouns; k++)
         json_array_append_new(runs, run_json(c, (size_t)k));
-    bm_json_print(json_pack("{s:o, s:I, s:o}", "data", bm_json_text(c->data),
-                            "sequences", (json_int_t)c->sequences, "runs",
-                            runs),
-                  JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    bm_draws_json(&c->draws, o);
+    json_object_set_new(o, "runs", runs);
+    bm_json_print(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 }
 
 static bm_status score_all(comparison *c)
@@ -241,7 +250,7 @@ static bm_status score_all(comparison *c)
         BM_TRY(score(c, (size_t)k));
     if (bm_comm_rank(c->session.comm) != 0)
         return BM_OK;
-    bm_interval_warn(c->sequences, "sequence");
+    bm_draws_warn(&c->draws, c->sequences);
     if (bm_argument(c->a, "json") != NULL)
         print_json(c);
     else
@@ -266,6 +275,7 @@ static bm_status compare(const bm_arguments *a)
 done:
     bm_score_session_close(&c->session);
     bm_differences_free(&c->differences);
+    bm_draws_free(&c->draws);
     free(c->first_labels);
     free(c->first_words);
     free(c);
@@ -274,6 +284,7 @@ done:
 
 static const bm_flag flags[] = {
     {"on", "DIR", "data set; default: data.dev of the first run", 0, false},
+    BM_DRAW_FLAG,
     BM_JSON_FLAG,
     BM_RANKS_FLAG,
     BM_DEVICE_FLAGS,

@@ -1,5 +1,6 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
 #include "cli/json_output.h"
+#include "cli/score/draws.h"
 #include "cli/score/dump.h"
 #include "cli/score/error_rate.h"
 #include "cli/score/interval_text.h"
@@ -19,6 +20,8 @@
 
 typedef struct evaluation {
     bm_scoring scored;
+    bm_draws draws;
+    bm_interval labels, words;
     bm_dump *dump;
     char *text; /* "sequence\ttranscript\n" of this rank, in any order */
     size_t length, room;
@@ -182,20 +185,19 @@ static json_t *rate(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static void print_json(const bm_scoring *s, const bm_interval *labels,
-                       const bm_interval *words)
+static void print_json(const evaluation *s)
 {
-    const bm_evaluation *e = &s->result;
+    const bm_evaluation *e = &s->scored.result;
     json_t *o = json_pack(
         "{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:I, s:f}",
-        "model", bm_json_text(s->model), "loss", rate(bm_evaluation_loss(e)),
-        "ler", rate(bm_evaluation_ler(e)), "sequences",
-        (json_int_t)e->sequences, "references", (json_int_t)e->references,
-        "wrong", (json_int_t)e->wrong, "labels", (json_int_t)e->labels,
-        "substitutions", (json_int_t)e->substitutions, "deletions",
-        (json_int_t)e->deletions, "insertions", (json_int_t)e->insertions,
-        "words", (json_int_t)e->words, "word_errors",
+        "model", bm_json_text(s->scored.model), "loss",
+        rate(bm_evaluation_loss(e)), "ler", rate(bm_evaluation_ler(e)),
+        "sequences", (json_int_t)e->sequences, "references",
+        (json_int_t)e->references, "wrong", (json_int_t)e->wrong, "labels",
+        (json_int_t)e->labels, "substitutions", (json_int_t)e->substitutions,
+        "deletions", (json_int_t)e->deletions, "insertions",
+        (json_int_t)e->insertions, "words", (json_int_t)e->words, "word_errors",
         (json_int_t)bm_evaluation_word_errors(e), "skipped",
         (json_int_t)e->score.skipped, "zeroed", (json_int_t)e->score.zeroed,
         "frames", (json_int_t)e->frames, "seconds", e->seconds);
@@ -207,8 +209,9 @@ static void print_json(const bm_scoring *s, const bm_interval *labels,
     json_object_set_new(o, "word_insertions",
                         json_integer((json_int_t)e->word_insertions));
     json_object_set_new(o, "wer", rate(bm_evaluation_wer(e)));
-    json_object_set_new(o, "ler_95", bm_interval_json(labels));
-    json_object_set_new(o, "wer_95", bm_interval_json(words));
+    json_object_set_new(o, "ler_95", bm_interval_json(&s->labels));
+    json_object_set_new(o, "wer_95", bm_interval_json(&s->words));
+    bm_draws_json(&s->draws, o);
     bm_json_print(o, JSON_REAL_PRECISION(9));
 }
 
@@ -235,33 +238,34 @@ static void print_sequences(const bm_evaluation *e, FILE *out)
                 100 * e->wrong / e->references);
 }
 
-static void print_rates(const bm_scoring *s, const bm_interval *labels,
-                        const bm_interval *words, FILE *out)
+static void print_rates(const evaluation *s, FILE *out)
 {
-    const bm_evaluation *e = &s->result;
+    const bm_evaluation *e = &s->scored.result;
+    char draws[200];
 
     if (isfinite(bm_evaluation_loss(e)))
         fprintf(out, "loss            %.6g nats per %s\n",
-                bm_evaluation_loss(e), bm_model_loss(s->net.model)->per);
+                bm_evaluation_loss(e), bm_model_loss(s->scored.net.model)->per);
     bm_error_rate_print("label errors",
                         &(bm_error_rate){e->substitutions, e->deletions,
-                                         e->insertions, e->labels, *labels},
+                                         e->insertions, e->labels, s->labels},
                         out);
     bm_error_rate_print("word errors",
                         &(bm_error_rate){e->word_substitutions,
                                          e->word_deletions, e->word_insertions,
-                                         e->words, *words},
+                                         e->words, s->words},
                         out);
+    if (e->labels > 0 && bm_draws_text(&s->draws, draws)[0] != '\0')
+        fprintf(out, "intervals       from %s\n", draws);
 }
 
-static void print_table(const bm_scoring *s, const bm_interval *labels,
-                        const bm_interval *words, FILE *out)
+static void print_table(const evaluation *s, FILE *out)
 {
-    const bm_evaluation *e = &s->result;
+    const bm_evaluation *e = &s->scored.result;
 
-    fprintf(out, "model           %s\n", s->model);
+    fprintf(out, "model           %s\n", s->scored.model);
     print_sequences(e, out);
-    print_rates(s, labels, words, out);
+    print_rates(s, out);
     if (e->score.skipped > 0)
         fprintf(out, "skipped         %s infeasible or not finite\n",
                 count(e->score.skipped, "sequence").text);
@@ -275,7 +279,6 @@ static bm_status score(evaluation *s, const bm_arguments *a,
                        const bm_plan_settings *plan)
 {
     const char *hyp = bm_argument(a, "hyp");
-    bm_interval labels, words;
     bm_observer observer = {s, see};
 
     s->transcripts = hyp != NULL;
@@ -286,14 +289,14 @@ static bm_status score(evaluation *s, const bm_arguments *a,
         BM_TRY(bm_dump_finish(s->dump));
     if (bm_comm_rank(s->scored.comm) != 0)
         return BM_OK;
-    BM_TRY(bm_scoring_intervals(&s->scored, &labels, &words));
+    BM_TRY(bm_draws_interval(&s->draws, s->scored.labels, &s->labels));
+    BM_TRY(bm_draws_interval(&s->draws, s->scored.words, &s->words));
     if (s->scored.result.references > 0)
-        bm_interval_warn((size_t)s->scored.result.references, "sequence");
+        bm_draws_warn(&s->draws, (size_t)s->scored.result.references);
     if (bm_argument(a, "json") != NULL)
-        print_json(&s->scored, &labels, &words);
+        print_json(s);
     else
-        print_table(&s->scored, &labels, &words,
-                    is_stdout(hyp) ? stderr : stdout);
+        print_table(s, is_stdout(hyp) ? stderr : stdout);
     return BM_OK;
 }
 
@@ -308,6 +311,7 @@ static bm_status open_alone(evaluation *s, const bm_arguments *a)
         BM_TRY(try_transcripts(hyp));
     BM_TRY(bm_scoring_open(&s->scored, a->nouns[0], a->nouns[1],
                            bm_argument(a, "force") != NULL));
+    BM_TRY(bm_draws_open(&s->draws, a, s->scored.data));
     if (dump != NULL)
         BM_TRY(bm_dump_open(&s->dump, dump, values));
     return BM_OK;
@@ -354,6 +358,7 @@ static bm_status eval(const bm_arguments *a)
     status = score(&s, a, &session.plan);
 done:
     bm_dump_close(s.dump);
+    bm_draws_free(&s.draws);
     bm_scoring_close(&s.scored);
     bm_score_session_close(&session);
     free(s.text);
@@ -372,6 +377,7 @@ static const bm_flag flags[] = {
      0, false},
     {"values", "logits|posteriors|log-posteriors",
      "what --dump writes; default: logits", 0, false},
+    BM_DRAW_FLAG,
     BM_RANKS_FLAG,
     BM_DEVICE_FLAGS,
     {0},

@@ -1,5 +1,6 @@
 /* score.c - bmuf score: recognised texts against references. */
 #include "cli/json_output.h"
+#include "cli/score/draws.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/score_parts.h"
 #include "core/grow.h"
@@ -210,11 +211,7 @@ static size_t pool(const bm_text_scoring *s, bm_error_count *count,
 
     if (!s->by_speaker)
         return n;
-    memset(sum, 0, speakers * sizeof *sum);
-    for (size_t k = 0; k < n; k++) {
-        sum[s->speaker[k]].errors += count[k].errors;
-        sum[s->speaker[k]].total += count[k].total;
-    }
+    bm_speakers_sum(s->speaker, count, n, sum, speakers);
     memcpy(count, sum, speakers * sizeof *sum);
     return speakers;
 }
@@ -466,8 +463,7 @@ static const bm_flag flags[] = {
      0, false},
     {"speakers", NULL, "print a table of speakers", 0, false},
     {"utt2spk", "FILE", "lines of an id and its speaker", 0, false},
-    {"draw", "sequences|speakers",
-     "what the intervals draw again; default: sequences", 0, false},
+    BM_DRAW_FLAG,
     {"confusions", "N", "print the N most frequent errors", 0, false},
     {"sequences", "N",
      "print the N sequences with the most errors, and their texts", 0, false},

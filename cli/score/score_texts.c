@@ -1,6 +1,6 @@
 /* score_texts.c - reads the texts of bmuf score, and finds their speakers. */
+#include "cli/score/draws.h"
 #include "cli/score/score_parts.h"
-
 #include "core/log.h"
 
 #include <stdlib.h>
@@ -140,11 +140,6 @@ done:
     return status;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* s->names <- these speakers, s->speaker <- their numbers. */
 static bm_status number_speakers(bm_text_scoring *s, const size_t *which,
                                  size_t n)
@@ -157,17 +152,7 @@ static bm_status number_speakers(bm_text_scoring *s, const size_t *which,
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu speakers", n);
     for (size_t k = 0; k < n; k++)
         s->names[k] = s->ref.of[which[k]].speaker;
-    qsort((void *)s->names, n, sizeof *s->names, by_name);
-    for (size_t k = 0; k < n; k++)
-        if (unique == 0 || strcmp(s->names[k], s->names[unique - 1]) != 0)
-            s->names[unique++] = s->names[k];
-    for (size_t k = 0; k < n; k++) {
-        const char *const *found =
-            bsearch((const void *)&s->ref.of[which[k]].speaker,
-                    (const void *)s->names, unique, sizeof *s->names, by_name);
-
-        s->speaker[k] = (size_t)(found - s->names);
-    }
+    BM_TRY(bm_speakers_number(s->names, n, s->speaker, &unique));
     s->scored.speakers = s->names;
     s->scored.n_speakers = unique;
     return BM_OK;

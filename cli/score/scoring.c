@@ -65,13 +65,6 @@ bm_status bm_scoring_run(bm_scoring *s, const bm_plan_settings *plan,
     return gather(s, s->words);
 }
 
-bm_status bm_scoring_intervals(const bm_scoring *s, bm_interval *labels,
-                               bm_interval *words)
-{
-    BM_TRY(bm_bootstrap(s->labels, s->data->n, labels));
-    return bm_bootstrap(s->words, s->data->n, words);
-}
-
 void bm_scoring_close(bm_scoring *s)
 {
     bm_recogniser_close(&s->net);

@@ -6,7 +6,7 @@
  *
  *     BM_TRY_DONE(bm_comm_agree(comm, bm_scoring_open(&s, run, dir, false)));
  *     BM_TRY_DONE(bm_scoring_run(&s, &plan, NULL));
- *     BM_TRY_DONE(bm_scoring_intervals(&s, &labels, &words));
+ *     BM_TRY_DONE(bm_bootstrap(s.labels, s.data->n, &interval));
  *   done:
  *     bm_scoring_close(&s);
  */
@@ -48,12 +48,6 @@ BM_CHECKED bm_status bm_scoring_open(bm_scoring *s, const char *path,
  * of mini-batches; `observer` may be NULL. Fails as bm_evaluate. */
 BM_CHECKED bm_status bm_scoring_run(bm_scoring *s, const bm_plan_settings *plan,
                                     const bm_observer *observer);
-
-/* Of the label and of the word error rate; NAN where there are none. Fails with
- * BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_scoring_intervals(const bm_scoring *s,
-                                          bm_interval *labels,
-                                          bm_interval *words);
 
 void bm_scoring_close(bm_scoring *s);
 

@@ -211,6 +211,13 @@ void bm_origin_describe(const bm_origin *o,
                  x->symbols - x->symbols_common);
         say(self, text);
     }
+    if (x->symbols_dropped > 0) {
+        snprintf(text, sizeof text,
+                 "%s of that model dropped, which the vocabulary of data.train "
+                 "lacks; to keep them, pack with the symbols of both",
+                 bm_count_noun((long long)x->symbols_dropped, "symbol").text);
+        say(self, text);
+    }
     if (x->n_anew > 0) {
         snprintf(text, sizeof text, "layers initialised randomly: %s", x->anew);
         say(self, text);

@@ -145,6 +145,7 @@ static bm_status advise(bm_training *t)
     bm_plan_free(plan);
     BM_TRY(status);
     what.begun = t->newest[0] != '\0';
+    what.dev_is_train = t->dev != NULL && t->dev->hash == t->train->hash;
     t->momentum = what.momentum;
     t->block_rate = what.rate;
     log_filter(t, &what);

@@ -66,8 +66,9 @@ typedef struct bm_config bm_config;
  * unknown here. Lists end with an all-zero row. */
 typedef struct bm_foreign_word {
     const char *setting; /* of the choice: "sgd.update"; "": a setting's name */
-    const char *theirs; /* words as bm_word_plain writes them: "nag nesterov" */
-    const char *ours;   /* "momentum, and sgd.nesterov = yes"; "train.rate" */
+    const char *theirs;  /* words as bm_word_plain writes them: "nag nesterov";
+                           "@": a list of VALUE@EPOCH for a number */
+    const char *ours;    /* "momentum, and sgd.nesterov = yes"; "train.rate" */
 } bm_foreign_word;
 
 /* A section with its table and the check of settings that exclude each other.

@@ -253,6 +253,22 @@ static void report_choice(bm_faults *f, const char *where, const char *section,
                  text, (int)length, o->unit, instead);
 }
 
+/* What to do where a number is given as a list of VALUE@EPOCH, or NULL. */
+static const char *by_epochs(const char *section, const bm_option *o,
+                             const bm_foreign_word *foreign, const char *text)
+{
+    char setting[100];
+
+    snprintf(setting, sizeof setting, "%s.%s", section, o->key);
+    if (strchr(text, '@') == NULL)
+        return NULL;
+    for (; foreign != NULL && foreign->setting != NULL; foreign++)
+        if (strcmp(setting, foreign->setting) == 0 &&
+            strcmp(foreign->theirs, "@") == 0)
+            return foreign->ours;
+    return NULL;
+}
+
 static void report_value(bm_faults *f, const char *where, const char *section,
                          const bm_option *o, const bm_foreign_word *foreign,
                          const char *text)
@@ -266,11 +282,14 @@ static void report_value(bm_faults *f, const char *where, const char *section,
         [BM_TEXT] = "text",
     };
 
+    const char *instead = by_epochs(section, o, foreign, text);
+
     if (o->type == BM_CHOICE)
         report_choice(f, where, section, o, foreign, text);
     else
-        bm_fault_add(f, where, "%s.%s: '%s' is not %s", section, o->key, text,
-                     kinds[o->type]);
+        bm_fault_add(f, where, "%s.%s: '%s' is not %s%s%s", section, o->key,
+                     text, kinds[o->type], instead != NULL ? "; " : "",
+                     instead != NULL ? instead : "");
 }
 
 /* ---- checks -------------------------------------------------------------- */

@@ -49,11 +49,30 @@ static char *join(const char *directory, const char *name)
     return path;
 }
 
+/* Does the path begin with that of a folder and a blank? */
+static bool names_several(const char *path)
+{
+    char *first = strndup(path, strcspn(path, " \t,"));
+    struct stat info;
+    bool several = first != NULL && strcmp(first, path) != 0 &&
+                   stat(first, &info) == 0 && S_ISDIR(info.st_mode);
+
+    free(first);
+    return several;
+}
+
 /* A path that is not absolute is one of the current directory. */
 static bm_status no_directory(const char *path, int error)
 {
     char here[PATH_MAX];
 
+    if (error == ENOENT && names_several(path))
+        return BM_FAIL(BM_ERR_MISSING,
+                       "data directory %s: this is one folder, not several. To "
+                       "take sets with equal vocabularies together, link the "
+                       "shards of all, under names that differ, into one "
+                       "folder (docs/data/shards.md)",
+                       path);
     if (error != ENOENT || path[0] == '/' || getcwd(here, sizeof here) == NULL)
         return BM_FAIL(BM_ERR_MISSING, "data directory %s: %s", path,
                        strerror(error));

@@ -95,6 +95,35 @@ static void test_invalid_settings_of_the_command_line_are_reported(void **_)
     assert_int_equal(access(in_folder("d"), F_OK), -1);
 }
 
+static void test_data_that_are_given_otherwise_are_explained(void **_)
+{
+    outcome same = BMUF("explain", "tiny.ini", "--set", "data.dev=train");
+
+    (void)_;
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "data.train=train test"),
+                 66, "data directory train test", "this is one folder",
+                 "into one folder", "docs/data/shards.md");
+    assert_code(same, 0);
+    assert_says(same.out,
+                "warning: data.dev has the same sequences as data.train");
+    assert_int_equal(
+        count_of(BMUF("explain", "tiny.ini").out, "same sequences"), 0);
+}
+
+/* Lists of VALUE@EPOCH are for other settings. */
+static void test_a_rate_of_each_epoch_is_answered_with_the_schedule(void **_)
+{
+    (void)_;
+    assert_fails(
+        BMUF("explain", "tiny.ini", "--set", "train.rate=0.02@0 0.002@3"), 78,
+        "train.rate: '0.02@0 0.002@3' is not a number; ", "[schedule]",
+        "bmuf train --from RUN");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "sgd.clip=5@0 1@3"), 78,
+                 "sgd.clip: '5@0 1@3' is not a number\n");
+    assert_fails(BMUF("explain", "tiny.ini", "--set", "train.rate=fast"), 78,
+                 "train.rate: 'fast' is not a number\n");
+}
+
 /* In any spelling; what is said in their place is a choice. */
 static void test_choices_of_other_programs_are_answered_with_ours(void **_)
 {
@@ -770,6 +799,9 @@ int main(void)
             test_all_invalid_settings_are_reported_before_training),
         cmocka_unit_test(
             test_invalid_settings_of_the_command_line_are_reported),
+        cmocka_unit_test(test_data_that_are_given_otherwise_are_explained),
+        cmocka_unit_test(
+            test_a_rate_of_each_epoch_is_answered_with_the_schedule),
         cmocka_unit_test(test_choices_of_other_programs_are_answered_with_ours),
         cmocka_unit_test(test_names_of_other_programs_are_answered_with_ours),
         cmocka_unit_test(test_missing_settings_name_the_file),

@@ -717,6 +717,7 @@ static void test_rows_follow_their_symbols(void **state)
     assert_string_equal(x.output, "1.linear");
     assert_int_equal(x.symbols, 4);
     assert_int_equal(x.symbols_common, 3);
+    assert_int_equal(x.symbols_dropped, 1); /* a */
     assert_false(x.whole);
     for (size_t i = 0; i < 4; i++)
         for (size_t k = 0; k < 2 && was[i] >= 0; k++) {

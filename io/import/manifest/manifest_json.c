@@ -97,6 +97,14 @@ static void set_field(bm_manifest *m, size_t line, const bm_manifest_name *name,
     }
 }
 
+/* What bmuf decode --format json says of a text, beside what a manifest has. */
+static bool is_of_decode(const json_t *object, const char *key)
+{
+    return json_object_get(object, "score") != NULL &&
+           json_object_get(object, "words") != NULL &&
+           bm_is_word_of(key, "score words unit length nbest");
+}
+
 /* Keys by their names; null is a value that is missing. */
 static void look_up(bm_manifest *m, size_t line, json_t *object,
                     const char *spelled[BM_MANIFEST_NAMES])
@@ -110,8 +118,10 @@ static void look_up(bm_manifest *m, size_t line, json_t *object,
 
         if (json_is_null(value))
             continue;
-        if (name < 0)
+        if (name < 0 && !is_of_decode(object, key))
             bm_manifest_count_unknown(m, key);
+        else if (name < 0)
+            continue;
         else if (spelled[name] != NULL)
             bm_manifest_fault(m, line, "both \"%s\" and \"%s\"; give only one",
                               spelled[name], key);

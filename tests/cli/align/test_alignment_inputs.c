@@ -59,6 +59,33 @@ static void test_what_cannot_be_aligned_is_named_and_counted(void **state)
                  "leave out -n");
 }
 
+/* Each character of what was recognised has a place; labels are characters. */
+static void test_what_decode_writes_is_a_manifest(void **state)
+{
+    outcome heard = BMUF("decode", "run", "test.jsonl", "--format", "json");
+    outcome o;
+    char *text = NULL, *rest = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_code(heard, 0);
+    write_text("heard.jsonl", heard.out);
+    o = BMUF("align", "run", "heard.jsonl", "--level", "labels");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "not understood"), 0);
+    text = strdup(heard.out);
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_t *row = parse_json(line);
+
+        n += strlen(json_string_value(json_object_get(row, "text")));
+        json_decref(row);
+    }
+    assert_true(n > 0);
+    assert_int_equal(count_of(o.out, "\n"), n);
+    free(text);
+}
+
 /* A tone of so many seconds, and a set NAME of it. */
 static void pack_long(const char *name, size_t seconds)
 {
@@ -329,6 +356,7 @@ static void test_a_data_directory_of_kaldi_is_aligned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_decode_writes_is_a_manifest),
         cmocka_unit_test(test_what_cannot_be_aligned_is_named_and_counted),
         cmocka_unit_test(test_sets_too_long_for_attention_are_refused),
         cmocka_unit_test(test_what_is_too_long_for_attention_is_left_out),

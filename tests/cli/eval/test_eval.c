@@ -187,6 +187,63 @@ static void test_intervals_are_those_of_the_transcripts(void **_)
     json_decref(result);
 }
 
+/* Sequence k is of speaker k % 3 (make_speech). */
+static void test_drawn_speakers_bring_all_of_their_sequences(void **_)
+{
+    enum { SPEAKERS = 3 };
+    json_t *drawn = result_of(BMUF("eval", "half.safetensors", "test", "--json",
+                                   "--hyp", "s.trn", "--draw", "speakers"));
+    json_t *plain = evaluate("test", "s.trn");
+    char words[N][LONGEST];
+    bm_error_count of[SPEAKERS] = {{0}};
+    bm_interval i = {0};
+    outcome o = BMUF("eval", "half.safetensors", "test", "--draw", "speakers");
+
+    (void)_;
+    read_trn("s.trn", words);
+    for (size_t k = 0; k < N; k++) {
+        size_t n = 0;
+
+        of[k % SPEAKERS].errors +=
+            sum(compare(speech_text(k), words[k], as_letters, &n));
+        of[k % SPEAKERS].total += (double)n;
+    }
+    assert_ok(bm_bootstrap(of, SPEAKERS, &i));
+    assert_true(near(bound(drawn, "ler_95", 0), i.low, 1e-8));
+    assert_true(near(bound(drawn, "ler_95", 1), i.high, 1e-8));
+    assert_true(number(drawn, "ler") == number(plain, "ler"));
+    assert_string_equal(text(drawn, "draw"), "speakers");
+    assert_string_equal(text(plain, "draw"), "sequences");
+    assert_true(number(plain, "speakers") == SPEAKERS);
+    assert_says(o.out, "intervals       from draws of 3 speakers\n");
+    assert_says(o.err, "from 3 speakers is unreliable");
+    assert_says(
+        BMUF("eval", "half.safetensors", "test").out,
+        "intervals       from draws of sequences; --draw speakers draws "
+        "the 3 speakers\n");
+    json_decref(drawn);
+    json_decref(plain);
+}
+
+static void test_speakers_that_are_unknown_cannot_be_drawn(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_manifest("nobody.jsonl", 0, 4, 4);
+    pack_speech("nobody.jsonl", "nobody", "train", "features.dither=0");
+    o = BMUF("eval", "half.safetensors", "nobody", "--json");
+    assert_code(o, 0);
+    assert_says(o.out, "\"speakers\": null");
+    assert_int_equal(
+        count_of(BMUF("eval", "half.safetensors", "nobody").out, "draws"), 0);
+    assert_fails(
+        BMUF("eval", "half.safetensors", "nobody", "--draw", "speakers"), 65,
+        "nobody: test-0 has no speaker", "pack the set again", "\"speaker\"");
+    assert_fails(BMUF("eval", "half.safetensors", "test", "--draw", "words"),
+                 64, "--draw", "sequences");
+}
+
 static bm_counted counted(const json_t *result, const char *key,
                           const char *noun)
 {
@@ -476,6 +533,8 @@ int main(void)
         cmocka_unit_test(test_transcripts_go_to_stdout),
         cmocka_unit_test(test_errors_are_those_of_the_transcripts),
         cmocka_unit_test(test_intervals_are_those_of_the_transcripts),
+        cmocka_unit_test(test_drawn_speakers_bring_all_of_their_sequences),
+        cmocka_unit_test(test_speakers_that_are_unknown_cannot_be_drawn),
         cmocka_unit_test(test_the_table_has_the_same_numbers),
         cmocka_unit_test(test_ranks_do_not_change_a_number),
         cmocka_unit_test(test_batches_do_not_change_transcripts),

@@ -350,6 +350,16 @@ static void test_sequences_without_a_text_warn(void **_)
     assert_warns(&s, "31 sequences of data.train without a text");
 }
 
+static void test_a_dev_set_that_is_the_training_set_warns(void **_)
+{
+    bm_regime s = sensible();
+
+    (void)_;
+    assert_int_equal(warnings_of(&s).n, 0);
+    s.dev_is_train = true;
+    assert_warns(&s, "data.dev has the same sequences as data.train");
+}
+
 static void test_diloco_without_adam_warns(void **_)
 {
     bm_regime s = sensible();
@@ -604,6 +614,7 @@ int main(void)
         cmocka_unit_test(test_statistics_of_single_sequences_warn),
         cmocka_unit_test(test_more_accumulated_than_a_share_has_warns),
         cmocka_unit_test(test_sequences_without_a_text_warn),
+        cmocka_unit_test(test_a_dev_set_that_is_the_training_set_warns),
         cmocka_unit_test(test_diloco_without_adam_warns),
         cmocka_unit_test(test_uneven_shares_warn),
         cmocka_unit_test(test_one_block_per_epoch_warns),

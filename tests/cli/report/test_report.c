@@ -85,6 +85,41 @@ static void test_compare_has_the_numbers_of_eval_and_of_paired_draws(void **_)
     json_decref(b);
 }
 
+/* Sequence k is of speaker k % 3 (make_speech). */
+static void test_compare_draws_speakers(void **_)
+{
+    enum { SPEAKERS = 3 };
+    outcome table = BMUF("compare", "a", "b", "--draw", "speakers");
+    json_t *all =
+        result_of(BMUF("compare", "a", "b", "--json", "--draw", "speakers"));
+    json_t *labels =
+        json_object_get(json_object_get(run_of(all, 1), "than_first"), "ler");
+    bm_error_count count[2][N], of[2][SPEAKERS] = {{{0}}};
+    bm_interval expected = {0};
+
+    (void)_;
+    count_errors("a", count[0]);
+    count_errors("b", count[1]);
+    for (size_t r = 0; r < 2; r++)
+        for (size_t k = 0; k < N; k++) {
+            of[r][k % SPEAKERS].errors += count[r][k].errors;
+            of[r][k % SPEAKERS].total += count[r][k].total;
+        }
+    assert_ok(bm_bootstrap_difference(of[0], of[1], SPEAKERS, &expected));
+    assert_true(near(number(labels, "low"), expected.low, 1e-8));
+    assert_true(near(number(labels, "high"), expected.high, 1e-8));
+    assert_ok(bm_bootstrap(of[1], SPEAKERS, &expected));
+    assert_true(near(json_number_value(json_array_get(
+                         json_object_get(run_of(all, 1), "ler_95"), 0)),
+                     expected.low, 1e-8));
+    assert_string_equal(text(all, "draw"), "speakers");
+    assert_true(number(all, "speakers") == SPEAKERS);
+    assert_code(table, 0);
+    assert_says(table.out, "on test: 21 sequences\n"
+                           "intervals from draws of 3 speakers\n");
+    json_decref(all);
+}
+
 /* Those that differ, and no others. */
 static void test_compare_lists_settings_that_differ(void **_)
 {
@@ -605,6 +640,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_compare_has_the_numbers_of_eval_and_of_paired_draws),
+        cmocka_unit_test(test_compare_draws_speakers),
         cmocka_unit_test(test_compare_lists_settings_that_differ),
         cmocka_unit_test(test_ranks_do_not_change_a_comparison),
         cmocka_unit_test(test_compare_says_what_is_missing),

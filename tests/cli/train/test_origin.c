@@ -201,6 +201,10 @@ static void test_a_new_vocabulary_keeps_the_rows_of_common_symbols(void **state)
              "are initialised randomly",
              classes - 2, classes);
     assert_said(&p, line);
+    assert_not_said(&p, "dropped");
+    train(&p, "back", 1, STILL "train.init=rows; data.dev=");
+    assert_ended(&p, 0);
+    assert_said(&p, "2 symbols of that model dropped");
 }
 
 static void test_a_resumed_run_does_not_need_the_model(void **state)
@@ -226,6 +230,49 @@ static void test_a_resumed_run_does_not_need_the_model(void **state)
     train(&p, "both", 1, "train.init=base; train.from=base");
     assert_ended(&p, 78);
     assert_said(&p, "a run starts from one of them");
+}
+
+/* The configuration names no network: it is that of the model, also in
+ * config.ini, and where a resumed run finds the model no more. */
+static void test_the_network_is_that_of_the_model(void **state)
+{
+    char *printed = NULL;
+    program p;
+
+    (void)state;
+    copy_run("base", "model");
+    write_text("no-net.ini", "[data]\n"
+                             "train = train\n"
+                             "dev = dev\n"
+                             "[train]\n"
+                             "init = model\n"
+                             "[schedule]\n"
+                             "kind = constant\n");
+    RUN_PROGRAM(&p, "explain", "no-net.ini");
+    assert_ended(&p, 0);
+    RUN_PROGRAM(&p, "train", "no-net.ini", "--verbose", "--out", "found",
+                "--set", "train.epochs=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "0.blstm 2.linear");
+    printed = slurp(in_folder("found/config.ini"), &(size_t){0});
+    assert_non_null(strstr(printed, "net = blstm:"));
+    free(printed);
+    RUN_PROGRAM(&p, "train", "no-net.ini", "--out", "resumed", "--set",
+                "train.epochs=1");
+    assert_ended(&p, 0);
+    remove_run("model");
+    RUN_PROGRAM(&p, "train", "no-net.ini", "--verbose", "--out", "resumed",
+                "--set", "train.epochs=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "resuming from");
+    assert_same_model("found", "resumed");
+    RUN_PROGRAM(&p, "train", "no-net.ini", "--out", "never");
+    assert_ended(&p, 66);
+    assert_said(&p, "model");
+    RUN_PROGRAM(&p, "train", "no-net.ini", "--out", "never", "--set",
+                "train.init=");
+    assert_ended(&p, 78);
+    assert_said(&p, "model.net is not set");
 }
 
 static void pack_normalised(const char *name, const char *how)
@@ -550,6 +597,7 @@ int main(void)
         cmocka_unit_test(
             test_a_new_vocabulary_keeps_the_rows_of_common_symbols),
         cmocka_unit_test(test_a_resumed_run_does_not_need_the_model),
+        cmocka_unit_test(test_the_network_is_that_of_the_model),
         cmocka_unit_test(test_features_are_normalised_as_those_of_the_model),
         cmocka_unit_test(test_ranks_do_not_change_where_a_run_starts),
         cmocka_unit_test(test_a_branch_takes_model_and_filter),

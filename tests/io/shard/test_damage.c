@@ -481,28 +481,6 @@ static void test_a_label_out_of_range_is_rejected_when_read(void **_)
     corpus_remove(directory);
 }
 
-/* Numbers of speakers have no checksum, but each is the row of a name. */
-static void test_a_speaker_without_a_name_is_rejected(void **_)
-{
-    char *directory = corpus_directory();
-    corpus c = corpus_make(directory, "set", 12);
-    const char *path = corpus_path(directory, "set-00000.bmuf.h5");
-    const char *speaker = NULL;
-    bm_shard *s = NULL;
-
-    (void)_;
-    corpus_write(&c);
-    flip(path, place_of(path, "bmuf/speaker") + 4, 2); /* 1 to 3 */
-    assert_ok(bm_shard_open(&s, path));
-    assert_int_equal(bm_shard_speaker(s, 0, &speaker), BM_ERR_FORMAT);
-    assert_non_null(
-        strstr(bm_last_error(),
-               "/bmuf/speaker is damaged: sequence 1 has speaker 3 of 2"));
-    bm_shard_close(s);
-    bm_vocab_free((bm_vocab *)c.meta.vocab);
-    corpus_remove(directory);
-}
-
 /* Reads from byte `at` on fail. */
 static bm_status read_until(const char *path, off_t at)
 {
@@ -555,7 +533,6 @@ int main(void)
         cmocka_unit_test(test_no_flipped_byte_is_accepted),
         cmocka_unit_test(test_forged_shards_are_rejected),
         cmocka_unit_test(test_a_label_out_of_range_is_rejected_when_read),
-        cmocka_unit_test(test_a_speaker_without_a_name_is_rejected),
         cmocka_unit_test(test_a_failing_disk_is_no_damage),
     };
 

@@ -209,23 +209,56 @@ static void test_shards_are_cut_by_size_and_read_as_one_list(void **_)
     corpus_remove(directory);
 }
 
-/* Shards number their speakers each on its own; corpus_write gives them in turn. */
-static void test_sequences_have_their_speakers(void **_)
+/* Sequence i is of speaker i % 3 of two and none, in every shard. */
+static void test_speakers_are_read_back_from_all_shards(void **state)
 {
-    static const char *const speakers[] = {"anna", "b\xc3\xa9la", ""};
+    static const char *const expected[] = {"anna", "b\xc3\xa9la", ""};
     char *directory = corpus_directory();
-    corpus c = corpus_make(directory, "set", 60);
-    const char *speaker = NULL;
+    corpus c = corpus_make(directory, "many", 40);
     bm_dataset *d = NULL;
+    const char *name = NULL;
 
-    (void)_;
-    c.settings.shard_mb = 0.001; /* 50 frames */
-    assert_true(corpus_write(&c) > 4);
+    (void)state;
+    c.settings.shard_mb = 0.002;
+    assert_true(corpus_write(&c) > 1);
     assert_ok(bm_dataset_open(&d, directory));
-    for (size_t i = 0; i < 60; i++) {
-        assert_ok(bm_dataset_speaker(d, (int64_t)i, &speaker));
-        assert_string_equal(speaker, speakers[i % 3]);
+    for (size_t i = 0; i < c.n; i++) {
+        assert_ok(bm_dataset_speaker(d, (int64_t)i, &name));
+        assert_string_equal(name, expected[i % 3]);
     }
+    bm_dataset_close(d);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
+    corpus_remove(directory);
+}
+
+/* A number beyond the list of names, which has two; then no list, as other programs write. */
+static void test_speakers_are_not_trusted(void **state)
+{
+    char *directory = corpus_directory();
+    corpus c = corpus_make(directory, "bad", 4);
+    const char *path = NULL, *name = NULL;
+    bm_dataset *d = NULL;
+    hid_t file = H5I_INVALID_HID, id = H5I_INVALID_HID;
+    static const int32_t forged[] = {0, 2, -1, 0};
+
+    (void)state;
+    assert_int_equal(corpus_write(&c), 1);
+    path = corpus_path(directory, "bad-00000.bmuf.h5");
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    id = H5Dopen2(file, "bmuf/speaker", H5P_DEFAULT);
+    assert_true(H5Dwrite(id, H5T_NATIVE_INT32, 0, 0, 0, forged) >= 0);
+    H5Dclose(id);
+    H5Fclose(file);
+    assert_ok(bm_dataset_open(&d, directory));
+    assert_int_equal(bm_dataset_speaker(d, 0, &name), BM_ERR_FORMAT);
+    assert_non_null(strstr(bm_last_message(), "sequence 1 has speaker 2 of 2"));
+    bm_dataset_close(d);
+    file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    H5Ldelete(file, "bmuf/speakers", H5P_DEFAULT);
+    H5Fclose(file);
+    assert_ok(bm_dataset_open(&d, directory));
+    assert_ok(bm_dataset_speaker(d, 0, &name));
+    assert_string_equal(name, "");
     bm_dataset_close(d);
     bm_vocab_free((bm_vocab *)c.meta.vocab);
     corpus_remove(directory);
@@ -783,7 +816,8 @@ int main(void)
         cmocka_unit_test(
             test_a_unit_ends_with_the_sequence_that_reaches_its_frames),
         cmocka_unit_test(test_shards_are_cut_by_size_and_read_as_one_list),
-        cmocka_unit_test(test_sequences_have_their_speakers),
+        cmocka_unit_test(test_speakers_are_read_back_from_all_shards),
+        cmocka_unit_test(test_speakers_are_not_trusted),
         cmocka_unit_test(test_frames_may_have_one_label_each),
         cmocka_unit_test(test_empty_sequences_are_kept),
         cmocka_unit_test(test_reserve_grows_and_keeps_the_contents),
