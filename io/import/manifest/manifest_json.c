@@ -102,7 +102,7 @@ static bool is_of_decode(const json_t *object, const char *key)
 {
     return json_object_get(object, "score") != NULL &&
            json_object_get(object, "words") != NULL &&
-           bm_is_word_of(key, "score words unit length nbest");
+           bm_is_word_of(key, "score confidence words unit length nbest");
 }
 
 /* Keys by their names; null is a value that is missing. */
