@@ -410,7 +410,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                           const bm_config *config, const bm_settings *set,
                           const char *directory, long until, double began)
 {
-    bm_run run = {.lock = -1};
+    bm_run run = BM_RUN_CLOSED;
     bm_training t = {.comm = comm,
                      .set = set,
                      .config = config,
