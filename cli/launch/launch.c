@@ -60,7 +60,9 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
                          const bm_restarts *r, const bm_watchdog_limits *limits,
                          bm_outcome *out)
 {
-    bm_returns returns = {.lost = &allocation->lost, .folder = r->run};
+    bm_returns returns = {.lost = &allocation->lost,
+                          .folder = r->run,
+                          .every_s = bm_returns_every(r->returns)};
     bm_scratch_folder scratch = {.lock = -1};
     bm_attempt plan = {.ranks = (int)allocation->ranks,
                        .shared = r->shared,

@@ -153,6 +153,7 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
     char why[700];
 
     if (o->returned) {
+        r->returns++;
         write_event(r, o, "hosts are back", newest_of(r).block);
         return true;
     }

@@ -26,6 +26,7 @@ typedef struct bm_restarts {
     char own[BM_FENCE_ROOM];
     int lock;
     long most, made;
+    int returns;     /* restarts for hosts that were back, not in `made` */
     bm_newest began; /* when the last attempt began */
 } bm_restarts;
 
