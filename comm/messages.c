@@ -129,14 +129,18 @@ static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
     enum { FEW = 20 };
     static const struct timespec a_moment = {0, 50000};
     int done = 0;
+    int left =
+        comm->polls > FEW ? comm->polls : FEW; /* polls until it sleeps */
 
-    for (int polls = 1;; polls++) {
+    for (;;) {
         BM_TRY(bm_mpi_status(
             MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE), what));
         if (done)
             return BM_OK;
-        if (polls >= comm->polls && polls % FEW == 0)
-            nanosleep(&a_moment, NULL);
+        if (--left > 0)
+            continue;
+        nanosleep(&a_moment, NULL);
+        left = FEW;
     }
 }
 

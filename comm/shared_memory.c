@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "comm/shared_memory.h"
 
+#include "core/file/file.h"
 #include "core/log.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ static bm_status make(size_t size, int *fd)
         return BM_FAIL(BM_ERR_MEMORY, "files are limited to %llu bytes",
                        (unsigned long long)most.rlim_cur);
     *fd = memfd_create("bmuf", MFD_CLOEXEC);
-    error = *fd < 0 ? errno : posix_fallocate(*fd, 0, (off_t)size);
+    error = *fd < 0 ? errno : bm_file_reserve(*fd, (off_t)size);
     return error == 0 ? BM_OK : BM_FAIL(BM_ERR_MEMORY, "%s", strerror(error));
 }
 

@@ -109,6 +109,8 @@ bm_status bm_allocation_again(bm_allocation *out, const bm_allocation *whole,
     BM_TRY(bm_hosts_copy(&out->hosts, &whole->given));
     BM_TRY(bm_reach_keep(&out->hosts, &out->lost, folder));
     most = bm_hosts_most(&out->hosts);
+    if (bm_hosts_slots(&out->hosts) >= out->ranks)
+        bm_hosts_free(&out->lost); /* they are not needed */
     out->ranks = most < out->ranks ? most : out->ranks;
     return deal(out);
 }

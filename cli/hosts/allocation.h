@@ -18,7 +18,8 @@ typedef struct bm_allocation {
     long ranks;
     bm_hosts hosts; /* with slots for all ranks; none: this host alone */
     bm_hosts given; /* by BM_BY_HOSTS: all of them, with all their slots */
-    bm_hosts lost;  /* of `given`, those that did not answer last */
+    bm_hosts lost;  /* of `given`, those that did not answer last, if the others
+                       have fewer slots than there are ranks */
     bm_allocator by;
     const char
         *interface; /* of the network between hosts; NULL: all; borrowed */

@@ -81,7 +81,7 @@ static bm_status print_command(const bm_arguments *a,
 {
     char **words = NULL, *text = NULL;
 
-    BM_TRY(bm_mpirun_command(&words, a, allocation, NULL));
+    BM_TRY(bm_mpirun_command(&words, a, allocation, NULL, NULL));
     text = bm_mpirun_command_text(words);
     fprintf(out, "command           %s\n", text != NULL ? text : "");
     free(text);

@@ -57,10 +57,13 @@ static int finish(const bm_restarts *r, const bm_outcome *o, const char *again)
 
 /* One attempt, in a folder of its own. */
 static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
-                         const bm_restarts *r, const bm_watchdog_limits *limits,
-                         bm_outcome *out)
+                         const bm_launch_plan *p, const bm_restarts *r,
+                         const bm_watchdog_limits *limits, bm_outcome *out)
 {
-    bm_returns returns = {.lost = &allocation->lost, .folder = r->run};
+    const char *resumed = bm_restarts_has_settings(r) ? p->run : NULL;
+    bm_returns returns = {.lost = &allocation->lost,
+                          .folder = r->run,
+                          .every_s = bm_returns_every(r->returns)};
     bm_scratch_folder scratch = {.lock = -1};
     bm_attempt plan = {.ranks = (int)allocation->ranks,
                        .shared = r->shared,
@@ -74,7 +77,8 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
     setenv(BM_HEARTBEAT_FOLDER, scratch.path, 1); /* for the ranks */
     setenv(BM_HEARTBEAT_SHARED, r->shared, 1);
     setenv(BM_FENCE_ATTEMPT, r->own, 1);
-    status = bm_mpirun_command(&plan.words, a, allocation, scratch.path);
+    status =
+        bm_mpirun_command(&plan.words, a, allocation, scratch.path, resumed);
     if (status == BM_OK) {
         log_command(plan.words);
         status = bm_attempt_run(&plan, out);
@@ -122,7 +126,7 @@ bm_status bm_launch(const bm_arguments *a, const bm_allocation *allocation,
     BM_TRY_DONE(bm_restarts_open(&r, plan->run, plan->max_restarts));
     while (again) {
         BM_TRY_DONE(bm_restarts_begin(&r));
-        BM_TRY_DONE(attempt(a, now, &r, &limits, &o));
+        BM_TRY_DONE(attempt(a, now, plan, &r, &limits, &o));
         again = bm_restarts_another(&r, &o);
         if (o.ended && o.alive) /* perhaps it was only slow */
             limits.hang_s *= 2;

@@ -174,33 +174,51 @@ static bool has_remote_shell(void)
            find_program("rsh", file);
 }
 
-/* The verb with its arguments, without those that say where ranks run. */
-static void add_arguments(words *w, const bm_arguments *a)
+/* The options, without those of these names. */
+static void add_options(words *w, const bm_arguments *a, const char *without)
 {
-    static const char replaced[] = "ranks hosts hostfile interface dry-run";
-
-    add(w, a->verb->name);
     for (int i = 0; i < a->n_given; i++) {
         const bm_flag *f = a->given[i].flag;
         char name[64];
 
         snprintf(name, sizeof name, "--%s", f->name);
-        if (bm_is_word_of(f->name, replaced))
+        if (bm_is_word_of(f->name, without))
             continue;
         add(w, name);
         if (f->value != NULL)
             add(w, a->given[i].value);
     }
-    for (int i = 0; i < a->n_nouns; i++) {
-        if (a->nouns[i][0] == '-')
-            add(w, "--");
-        add(w, a->nouns[i]);
-    }
+}
+
+static void add_noun(words *w, const char *noun)
+{
+    if (noun[0] == '-')
+        add(w, "--");
+    add(w, noun);
+}
+
+/* The verb with its arguments, without those that say where ranks run. */
+static void add_arguments(words *w, const bm_arguments *a)
+{
+    add(w, a->verb->name);
+    add_options(w, a, "ranks hosts hostfile interface dry-run");
+    for (int i = 0; i < a->n_nouns; i++)
+        add_noun(w, a->nouns[i]);
+}
+
+/* The same for a run that has its settings, those of --set and --from too. */
+static void add_resumption(words *w, const bm_arguments *a, const char *run)
+{
+    add(w, a->verb->name);
+    add_options(w, a, "ranks hosts hostfile interface set from out");
+    add(w, "--out");
+    add(w, run);
+    add_noun(w, run);
 }
 
 bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
                             const bm_allocation *allocation,
-                            const char *scratch)
+                            const char *scratch, const char *resumed)
 {
     char count[24], program[4096];
     words w = {0};
@@ -234,7 +252,9 @@ bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
         add(&w, program);
     else
         add(&w, a->argv[0]);
-    if (scratch != NULL)
+    if (resumed != NULL)
+        add_resumption(&w, a, resumed);
+    else if (scratch != NULL)
         for (int i = 1; i < a->argc; i++)
             add(&w, a->argv[i]);
     else

@@ -12,11 +12,13 @@
 
 /* *out <- the words, ending with NULL, with `scratch` as the folder for the
  * job's files; NULL: for a user, who makes none and needs no options that mpirun
- * replaces. Variables BMUF_* of the environment go to other hosts, too. Free with
+ * replaces. resumed: a run that goes on with the settings in its config.ini, in
+ * place of those of the arguments; NULL: none. Variables BMUF_* of the environment go to other hosts, too. Free with
  * bm_mpirun_command_free. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_mpirun_command(char ***out, const bm_arguments *a,
                                        const bm_allocation *allocation,
-                                       const char *scratch);
+                                       const char *scratch,
+                                       const char *resumed);
 void bm_mpirun_command_free(char **words);
 
 /* The words in one line, in quotes where a shell needs them; free() it. NULL: no

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,23 @@ static bool has_begun(const bm_restarts *r)
 
     snprintf(path, sizeof path, "%s/config.ini", r->run);
     return access(path, F_OK) == 0;
+}
+
+/* When config.ini was written; 0: there is none. It is opened, as NFS may answer
+ * from its memory otherwise. */
+static struct timespec config_written(const bm_restarts *r)
+{
+    char path[PATH_MAX + 16];
+    struct stat info = {0};
+    int file = -1;
+
+    snprintf(path, sizeof path, "%s/config.ini", r->run);
+    file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (file < 0)
+        return info.st_mtim;
+    (void)fstat(file, &info);
+    close(file);
+    return info.st_mtim;
 }
 
 static bool is_later(struct timespec a, struct timespec b)
@@ -69,7 +87,16 @@ bm_status bm_restarts_open(bm_restarts *r, const char *run, long most)
     if (snprintf(r->shared, sizeof r->shared, "%.*s/.ranks", PATH_MAX - 10,
                  r->run) >= PATH_MAX - 3)
         return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long", run);
+    r->config = config_written(r);
     return BM_OK;
+}
+
+bool bm_restarts_has_settings(const bm_restarts *r)
+{
+    struct timespec now = config_written(r), then = r->config;
+
+    return r->run[0] != '\0' && now.tv_sec != 0 &&
+           (now.tv_sec != then.tv_sec || now.tv_nsec != then.tv_nsec);
 }
 
 /* Heartbeats of an earlier attempt. */
@@ -153,6 +180,7 @@ bool bm_restarts_another(bm_restarts *r, const bm_outcome *o)
     char why[700];
 
     if (o->returned) {
+        r->returns++;
         write_event(r, o, "hosts are back", newest_of(r).block);
         return true;
     }

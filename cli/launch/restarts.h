@@ -26,7 +26,10 @@ typedef struct bm_restarts {
     char own[BM_FENCE_ROOM];
     int lock;
     long most, made;
+    int returns;     /* restarts for hosts that were back, not in `made` */
     bm_newest began; /* when the last attempt began */
+    struct timespec config; /* when config.ini was written before this command;
+                               0: there was none */
 } bm_restarts;
 
 /* Creates and locks the directory of the run; NULL: nothing will be restarted.
@@ -37,6 +40,11 @@ void bm_restarts_close(bm_restarts *r);
 
 /* Begins the next attempt: r->own. Fails as bm_fence_begin. */
 BM_CHECKED bm_status bm_restarts_begin(bm_restarts *r);
+
+/* Whether config.ini has the settings of this command, as an attempt has come so
+ * far as to write it. From then on attempts use that: the user may edit, move or
+ * remove the configuration. */
+bool bm_restarts_has_settings(const bm_restarts *r);
 
 /*
  * After an attempt: whether another one follows, which is then counted, logged

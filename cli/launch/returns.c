@@ -6,8 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const double every_s = 20;
-
 /* In the child: does not return. */
 static void ask(const bm_returns *r)
 {
@@ -21,6 +19,13 @@ static void ask(const bm_returns *r)
               : 1);
 }
 
+double bm_returns_every(int made)
+{
+    enum { FIRST_S = 20, MOST = 6 };
+
+    return FIRST_S << (made < MOST ? made : MOST);
+}
+
 bool bm_returns_look(bm_returns *r, double now)
 {
     int state = 0;
@@ -28,10 +33,10 @@ bool bm_returns_look(bm_returns *r, double now)
     if (r->lost->n == 0)
         return false;
     if (r->next == 0)
-        r->next = now + every_s;
+        r->next = now + r->every_s;
     if (r->child > 0 && waitpid(r->child, &state, WNOHANG) == r->child) {
         r->child = 0;
-        r->next = now + every_s;
+        r->next = now + r->every_s;
         return WIFEXITED(state) && WEXITSTATUS(state) == 0;
     }
     if (r->child > 0 || now < r->next)
@@ -40,7 +45,7 @@ bool bm_returns_look(bm_returns *r, double now)
     if (r->child == 0)
         ask(r);
     if (r->child < 0)
-        r->next = now + every_s;
+        r->next = now + r->every_s;
     return false;
 }
 

@@ -304,10 +304,7 @@ static bm_status name_copies(bm_run *run, const bm_config *config)
 static bm_status name_files(bm_run *run, const char *directory,
                             const bm_config *config)
 {
-    memset(run, 0, sizeof *run);
-    run->lock = -1;
-    for (int i = 0; i < BM_CHECKPOINT_PATHS - 1; i++)
-        run->copy_locks[i] = -1;
+    *run = (bm_run)BM_RUN_CLOSED;
     if (strlen(directory) >= sizeof run->directory)
         return BM_FAIL(BM_ERR_CREATE, "%.60s...: the path is too long",
                        directory);

@@ -25,6 +25,13 @@ typedef struct bm_run {
     bm_journal *journal;     /* rank 0 */
 } bm_run;
 
+/* A run that was not opened, of which bm_run_close closes nothing. */
+#define BM_RUN_CLOSED                                                          \
+    {                                                                          \
+        .lock = -1, .copy_locks = { -1, -1, -1 }                               \
+    }
+_Static_assert(BM_CHECKPOINT_PATHS - 1 == 3, "-1 for each of the copy_locks");
+
 /*
  * Collective; rank 0 does the work. Creates the directory, or opens an
  * existing run to resume it; bm_run_begin follows. job.device and job.precision

@@ -134,18 +134,20 @@ static const char *why_unusable(double frames)
                       : "the features of all sequences are NaN or infinite";
 }
 
-/* Nothing in the block could be used. It has changed nothing; training ends if
- * the epoch ends with it, and no block of the run had a loss before. */
+/* Collective. Nothing in the block could be used. It has changed nothing;
+ * training ends if the epoch ends with it, and no block of the run had a loss
+ * before. */
 static bm_status report_unusable(const bm_training *t, bm_position at,
                                  double frames)
 {
     bool last = at.block + 1 == bm_reader_blocks_of(t->reader, at.epoch);
 
     if (last && bm_trainer_memory(t->trainer).loss == 0)
-        return BM_FAIL(BM_ERR_FORMAT,
-                       "nothing in epoch %lld can be learned from: %s; look at "
-                       "the data with bmuf check",
-                       (long long)at.epoch + 1, why_unusable(t->frames));
+        return bm_comm_agree(
+            t->comm, BM_FAIL(BM_ERR_FORMAT,
+                             "nothing in epoch %lld can be learned from: %s; "
+                             "look at the data with bmuf check",
+                             (long long)at.epoch + 1, why_unusable(t->frames)));
     if (bm_training_first(t))
         bm_log(BM_WARNING,
                "nothing in block %lld of epoch %lld can be learned from: %s; "
@@ -303,7 +305,8 @@ static bm_status try_to(bm_training *t, bm_status (*write)(bm_training *))
 }
 
 /* The last checkpoint, if it is missing, and the models. What can be written is
- * written, before the first failure is returned. */
+ * written, before the first failure is returned. A failure that a later success
+ * followed is agreed on again, so that one rank reports it. */
 static bm_status write_results(bm_training *t)
 {
     bm_status checkpoint = BM_OK, models = BM_OK;
@@ -324,11 +327,11 @@ static bm_status write_results(bm_training *t)
                        (long long)t->saved, (long long)t->blocks);
     BM_TRY(models);
     if (checkpoint != BM_OK)
-        return BM_FAIL(checkpoint,
-                       "the model is complete, but its last checkpoint is not: "
-                       "%s",
-                       why);
-    return BM_OK;
+        checkpoint = BM_FAIL(checkpoint,
+                             "the model is complete, but its last checkpoint "
+                             "is not: %s",
+                             why);
+    return bm_comm_agree(t->comm, checkpoint);
 }
 
 /* After the last epoch: writes the models, evaluates data.test, reports. */
@@ -410,7 +413,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
                           const bm_config *config, const bm_settings *set,
                           const char *directory, long until, double began)
 {
-    bm_run run = {.lock = -1};
+    bm_run run = BM_RUN_CLOSED;
     bm_training t = {.comm = comm,
                      .set = set,
                      .config = config,

@@ -4,15 +4,20 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static struct {
+/* The file that names the newest attempt, and the attempt of this process. */
+typedef struct membership {
     char path[PATH_MAX]; /* "": none */
     char own[BM_FENCE_ROOM];
-} fence;
+} membership;
+
+static membership fence;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `fence` */
 
 /* text <- the first line of the file; false: it cannot be read. */
 static bool read_attempt(const char *path, char text[BM_FENCE_ROOM])
@@ -58,41 +63,56 @@ bm_status bm_fence_begin(const char *directory, int least,
     return bm_file_write(path, text, strlen(text));
 }
 
+static void set(const membership *m)
+{
+    pthread_mutex_lock(&lock);
+    fence = *m;
+    pthread_mutex_unlock(&lock);
+}
+
 void bm_fence_join(const char *directory, const char *own)
 {
-    path_in(directory, fence.path);
-    snprintf(fence.own, sizeof fence.own, "%s", own);
+    membership m;
+
+    path_in(directory, m.path);
+    snprintf(m.own, sizeof m.own, "%s", own);
+    set(&m);
 }
 
 void bm_fence_leave(void)
 {
-    fence.path[0] = '\0';
+    set(&(membership){0});
 }
 
-/* text <- the newest attempt, if it is a later one. */
-static bool is_shut_out(char text[BM_FENCE_ROOM])
+/* text <- the newest attempt, if it is a later one than that of *m, which gets
+ * what this process belongs to. */
+static bool is_shut_out(membership *m, char text[BM_FENCE_ROOM])
 {
-    return fence.path[0] != '\0' && read_attempt(fence.path, text) &&
-           strcmp(text, fence.own) != 0;
+    pthread_mutex_lock(&lock);
+    *m = fence;
+    pthread_mutex_unlock(&lock);
+    return m->path[0] != '\0' && read_attempt(m->path, text) &&
+           strcmp(text, m->own) != 0;
 }
 
 bool bm_fence_stands(void)
 {
     char text[BM_FENCE_ROOM];
+    membership m;
 
-    return !is_shut_out(text);
+    return !is_shut_out(&m, text);
 }
 
 bm_status bm_fence_check(void)
 {
     char text[BM_FENCE_ROOM];
+    membership m;
 
-    if (!is_shut_out(text))
+    if (!is_shut_out(&m, text))
         return BM_OK;
     return BM_FAIL(BM_ERR_COMM,
                    "%s: attempt %d of this run has begun (number, host, "
                    "process: %s); this process belongs to attempt %d, and "
                    "writes nothing more",
-                   fence.path, bm_fence_number(text), text,
-                   bm_fence_number(fence.own));
+                   m.path, bm_fence_number(text), text, bm_fence_number(m.own));
 }

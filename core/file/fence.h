@@ -30,8 +30,8 @@ BM_CHECKED bm_status bm_fence_begin(const char *directory, int least,
 /* The number of the attempt in `own`; 0: the text is invalid. */
 int bm_fence_number(const char *own);
 
-/* From now on this process belongs to this attempt; leave: to none. Call them
- * while no other thread writes files. */
+/* From now on this process belongs to this attempt; leave: to none.
+ * Thread-safe. */
 void bm_fence_join(const char *directory, const char *own);
 void bm_fence_leave(void);
 

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -98,6 +99,10 @@ BM_CHECKED bm_status bm_file_remove_temporaries(const char *directory,
  * `path` is unchanged then. */
 BM_CHECKED bm_status bm_file_write(const char *path, const void *data,
                                    size_t size);
+
+/* Reserves the first `size` bytes of a file that is open for writing, as
+ * posix_fallocate: returns 0 or its error, but not EINTR. */
+int bm_file_reserve(int fd, off_t size);
 
 /* Checks early that `path` could be replaced. Fails as bm_file_replace_begin
  * does. */

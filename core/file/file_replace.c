@@ -287,6 +287,16 @@ bm_status bm_file_write(const char *path, const void *data, size_t size)
     return status;
 }
 
+int bm_file_reserve(int fd, off_t size)
+{
+    int error = 0;
+
+    do
+        error = posix_fallocate(fd, 0, size);
+    while (error == EINTR);
+    return error;
+}
+
 bm_status bm_file_try(const char *path)
 {
     bm_file_replacement r;

@@ -143,11 +143,8 @@ static bm_status put(bm_st_writer *w, const void *data, size_t size)
  * reserve space, writing reports it. */
 static bm_status reserve_space(const bm_st_writer *w)
 {
-    int error = 0;
+    int error = bm_file_reserve(w->file.fd, (off_t)w->bytes);
 
-    do
-        error = posix_fallocate(w->file.fd, 0, (off_t)w->bytes);
-    while (error == EINTR);
     if (error == EFBIG)
         return BM_FAIL(
             BM_ERR_IO,

@@ -4,9 +4,11 @@
  * what hosts answer, by a substitute for ssh.
  */
 #include "cli/help/version.h"
+#include "cli/hosts/allocation.h"
 #include "cli/hosts/hosts.h"
 #include "cli/hosts/reach.h"
 #include "cli/hosts/slurm.h"
+#include "cli/launch/returns.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
@@ -434,6 +436,54 @@ static void test_each_lost_host_is_named(void **_)
     bm_hosts_free(&lost);
 }
 
+/* A job of so many ranks on "u@up", with 4 slots, at most 6, and "u@down0" with
+ * one: the ranks that it goes on with, and the hosts that it waits for. */
+static void assert_again(long ranks, long left, size_t lost)
+{
+    bm_allocation whole = {.ranks = ranks, .by = BM_BY_HOSTS}, now = {0};
+
+    assert_ok(bm_hosts_add(&whole.given, "u@up", 4, 4, 6));
+    add_lost(&whole.given, 1);
+    assert_ok(bm_allocation_again(&now, &whole, in_folder("run")));
+    assert_int_equal(now.ranks, left);
+    assert_int_equal(now.lost.n, lost);
+    bm_allocation_free(&now);
+    bm_allocation_free(&whole);
+}
+
+static void test_a_host_that_is_not_needed_is_not_waited_for(void **_)
+{
+    (void)_;
+    replace_ssh();
+    assert_again(3, 3, 0);
+    assert_again(4, 4, 0);
+    assert_again(5, 5, 1); /* more ranks than slots */
+    assert_again(7, 6, 1);
+}
+
+static void test_hosts_that_come_and_go_are_asked_less_often(void **_)
+{
+    static const double every[] = {20, 40, 80, 160, 320, 640, 1280, 1280};
+    bm_hosts lost = {0};
+    bm_returns r = {.lost = &lost, .folder = in_folder("run"), .every_s = 80};
+
+    (void)_;
+    FOR_EACH (i, every)
+        assert_true(bm_returns_every((int)i) == every[i]);
+    assert_true(bm_returns_every(1 << 30) == 1280);
+    replace_ssh();
+    assert_ok(bm_hosts_add(&lost, "u@up", 4, 1, 1));
+    assert_false(bm_returns_look(&r, 1));
+    assert_false(bm_returns_look(&r, 80));
+    assert_true(r.child == 0); /* nobody asks */
+    assert_false(bm_returns_look(&r, 81));
+    assert_true(r.child > 0);
+    while (!bm_returns_look(&r, 82))
+        assert_true(r.child > 0); /* still asking */
+    bm_returns_close(&r);
+    bm_hosts_free(&lost);
+}
+
 /* ---- junk --------------------------------------------------------------- */
 
 /* Texts of characters that the formats use: no crash, and what is accepted has
@@ -485,6 +535,8 @@ int main(void)
         cmocka_unit_test(test_ranks_are_dealt_in_the_order_of_hosts),
         cmocka_unit_test(test_cores_are_slots_up_to_max_slots),
         cmocka_unit_test(test_each_lost_host_is_named),
+        cmocka_unit_test(test_a_host_that_is_not_needed_is_not_waited_for),
+        cmocka_unit_test(test_hosts_that_come_and_go_are_asked_less_often),
         cmocka_unit_test(test_junk_is_refused_or_valid),
     };
 

@@ -314,7 +314,8 @@ static void test_divergence_ends_training_and_keeps_the_checkpoint(void **state)
         }
 }
 
-/* A copy of "train" with a value of one sequence replaced, or all scaled up. */
+/* A copy of "train" with a value of one sequence replaced, or all scaled up;
+ * sequence -1: of each. */
 static void make_sick(const char *name, int sequence, float value, float scale)
 {
     bm_shard_settings settings = {
@@ -345,9 +346,11 @@ static void make_sick(const char *name, int sequence, float value, float scale)
             const char *tag = NULL;
 
             assert_ok(bm_shard_tag(s, n, &tag));
-            if ((int)n == sequence)
+            bool sick = sequence < 0 || (int)n == sequence;
+
+            if (sick)
                 x[17] = value;
-            for (size_t k = 0; (int)n == sequence && k < size; k++)
+            for (size_t k = 0; sick && k < size; k++)
                 x[k] *= scale;
             assert_ok(bm_shard_writer_add(w, tag, NULL, x,
                                           (size_t)unit.frames[i], labels,
@@ -397,6 +400,23 @@ static void test_a_sequence_with_a_nan_is_skipped_and_counted(void **state)
         assert_true(sum_of(run, "left_out") == 0);
     }
     assert_same_model("one", "two");
+}
+
+static void test_data_of_nothing_but_nan_are_reported_once(void **state)
+{
+    program p;
+
+    (void)state;
+    remove_run("sick");
+    make_sick("sick", -1, NAN, 1);
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        remove_run("fails");
+        train(&p, "fails", ranks, "data.train=sick");
+        assert_ended(&p, 65);
+        assert_said(&p, "nothing in epoch 1 can be learned from: the features "
+                        "of all sequences are NaN or infinite");
+        assert_reported_once(&p, ranks);
+    }
 }
 
 /* Activations of one sequence overflow, and gradients with them, in every
@@ -597,6 +617,7 @@ int main(void)
         cmocka_unit_test(
             test_divergence_ends_training_and_keeps_the_checkpoint),
         cmocka_unit_test(test_a_sequence_with_a_nan_is_skipped_and_counted),
+        cmocka_unit_test(test_data_of_nothing_but_nan_are_reported_once),
         cmocka_unit_test(test_skipped_steps_are_warned_of_once),
         cmocka_unit_test(test_a_diverged_worker_is_left_out_and_reported),
         cmocka_unit_test(test_a_bug_has_an_exit_code_of_its_own),

@@ -96,6 +96,31 @@ static void test_a_killed_process_is_replaced(void **state)
     }
 }
 
+/* The user has moved the configuration away, and has one for the next run in its
+ * place. */
+static void test_a_restart_keeps_the_settings(void **state)
+{
+    char own[200], moved[200];
+    program p;
+
+    (void)state;
+    start(&p, "shorter", 1, "train.epochs=100");
+    assert_ended(&p, 0);
+    start(&p, "kept", 2, "train.epochs=100; --until 1000");
+    assert_true(event_comes(&p, "kept", "block", 3));
+    snprintf(own, sizeof own, "%s", in_folder("base.ini"));
+    snprintf(moved, sizeof moved, "%s", in_folder("moved.ini"));
+    assert_int_equal(rename(own, moved), 0);
+    write_text("base.ini", "[data]\ntrain = other\n[model]\nnet = linear\n");
+    strike(&p, "kept", 1, SIGKILL);
+    program_wait(&p);
+    assert_int_equal(rename(moved, own), 0);
+    assert_ended(&p, 0);
+    assert_int_equal(events("kept", "start"), 2);
+    assert_said(&p, " train --verbose --until 1000 --out kept kept");
+    assert_same_model("shorter", "kept");
+}
+
 /* Whether lines of a log are of more than one day. */
 static bool has_days(const char *path)
 {
@@ -387,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_killed_process_is_replaced),
+        cmocka_unit_test(test_a_restart_keeps_the_settings),
         cmocka_unit_test(test_a_clock_that_jumps_changes_nothing),
         cmocka_unit_test(test_restarts_are_limited),
         cmocka_unit_test(test_a_job_without_progress_ends),

@@ -140,6 +140,41 @@ static void test_a_folder_that_was_removed_is_made_again(void **_)
     assert_true(checkpoints("full", &newest) > 0);
 }
 
+/* Replaces the folder by a link to something else, also if training makes it
+ * again meanwhile. */
+static void replace_folder(const char *path)
+{
+    for (int i = 0; symlink("/dev/null", path) != 0; i++) {
+        char moved[240];
+
+        assert_true(i < 10);
+        snprintf(moved, sizeof moved, "%s-%d", path, i);
+        assert_int_equal(rename(path, moved), 0);
+    }
+}
+
+/* The model is written, and all ranks agree on that, after the failure. */
+static void test_a_missing_last_checkpoint_is_reported_once(void **_)
+{
+    char folder[200];
+    program p;
+
+    (void)_;
+    remove_run("full");
+    train_start(&p, "full", 2,
+                "train.epochs=200; train.checkpoint_every=1; "
+                "schedule.kind=constant");
+    assert_true(event_comes(&p, "full", "checkpoint", 1));
+    snprintf(folder, sizeof folder, "%s", in_folder("full/checkpoints"));
+    replace_folder(folder);
+    assert_ended(&p, 73);
+    assert_said(&p, "the model is complete, but its last checkpoint is not: ");
+    assert_int_equal(times_said(&p, "bmuf: "), 1);
+    assert_not_said(&p, "MPI_ABORT");
+    assert_end_says("full", "its last checkpoint is not");
+    assert_int_equal(access(in_folder("full/model.safetensors"), F_OK), 0);
+}
+
 /* SIGXFSZ is ignored, which programs inherit: too large a file is an error of
  * write(), as on a full disk. */
 static int prepare(void **state)
@@ -155,6 +190,7 @@ int main(void)
         cmocka_unit_test(
             test_a_model_that_was_not_written_comes_with_the_next_run),
         cmocka_unit_test(test_a_folder_that_was_removed_is_made_again),
+        cmocka_unit_test(test_a_missing_last_checkpoint_is_reported_once),
     };
 
     return cmocka_run_group_tests_name("full_disk", tests, prepare,

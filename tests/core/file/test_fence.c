@@ -14,7 +14,9 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +110,44 @@ static void test_an_earlier_attempt_writes_nothing(void **_)
     free(lines);
     assert_int_equal(scratch_count(&s, false), 3); /* no temporary files */
     scratch_close(&s);
+}
+
+enum { JOINS = 100000 };
+
+typedef struct joining {
+    scratch run[2];
+    char own[2][BM_FENCE_ROOM];
+    atomic_bool done;
+} joining;
+
+static void *join_by_turns(void *self)
+{
+    joining *j = self;
+
+    for (int i = 0; i < JOINS; i++)
+        bm_fence_join(j->run[i % 2].path, j->own[i % 2]);
+    atomic_store(&j->done, true);
+    return NULL;
+}
+
+/* A rank joins its attempt while its heartbeats look at the fence. */
+static void test_a_process_that_joins_is_not_shut_out(void **_)
+{
+    joining j = {.run = {scratch_open(), scratch_open()}};
+    pthread_t thread;
+    int shut_out = 0;
+
+    (void)_;
+    for (int i = 0; i < 2; i++)
+        assert_ok(bm_fence_begin(j.run[i].path, 1 + i, j.own[i]));
+    assert_int_equal(pthread_create(&thread, NULL, join_by_turns, &j), 0);
+    while (!atomic_load(&j.done))
+        shut_out += !bm_fence_stands();
+    pthread_join(thread, NULL);
+    bm_fence_leave();
+    assert_int_equal(shut_out, 0);
+    for (int i = 0; i < 2; i++)
+        scratch_close(&j.run[i]);
 }
 
 /* ---- locks --------------------------------------------------------------- */
@@ -236,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_attempts_are_numbered),
         cmocka_unit_test(test_a_damaged_number_is_none),
         cmocka_unit_test(test_an_earlier_attempt_writes_nothing),
+        cmocka_unit_test(test_a_process_that_joins_is_not_shut_out),
         cmocka_unit_test(test_a_lock_is_held_by_one_process),
         cmocka_unit_test(test_without_locks_a_process_of_this_host_is_found),
         cmocka_unit_test(test_without_locks_others_are_not_mistaken),
