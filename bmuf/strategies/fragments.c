@@ -614,6 +614,7 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
     BM_TRY_DONE(bm_agreed_alloc(comm, sizeof *f, &s->self));
     f = s->self;
     BM_TRY_DONE(bm_comm_agree(comm, read_settings(s, config)));
+    BM_ASSERT(f->n > 0);
     f->first = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm));
     f->last = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm) + 1);
     s->max_states = f->n * BM_STRATEGY_STATES + 2 * (size_t)s->job.workers + 2;

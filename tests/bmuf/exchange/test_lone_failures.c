@@ -147,12 +147,25 @@ static void test_ranks_that_open_a_trainer_fail_together(void **state)
     }
 }
 
+/* Each rank carries a worker, and opens a part of the server. */
+static void test_ranks_that_open_a_server_fail_together(void **state)
+{
+    static const char *const settings[] = {"train.strategy=asgd",
+                                           "clock.kind=real", NULL};
+    const problem p = {.workers = bm_comm_size(*state), .batch = BATCH};
+    job j = open_job(*state, p, settings);
+
+    check_trainer(&j);
+    close_job(&j);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_fail_together),
         TEST(test_ranks_that_open_a_trainer_fail_together),
+        TEST(test_ranks_that_open_a_server_fail_together),
     };
 
     return RUN_GROUP_MPI("lone_failures", tests);
