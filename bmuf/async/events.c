@@ -59,7 +59,8 @@ static bm_status open_clock(bm_events *e, const bm_config *config)
 {
     bm_clock_settings set = {0};
 
-    BM_TRY(bm_config_fill(config, "clock", bm_clock_options, &set));
+    BM_TRY(bm_comm_agree(
+        e->comm, bm_config_fill(config, "clock", bm_clock_options, &set)));
     if (bm_clock_is_real(&set))
         return bm_realtime_open(&e->realtime, config, e->comm, e->strategy,
                                 e->local_state, e->async_workers, set.shards);

@@ -94,9 +94,11 @@ bm_status bm_realtime_open(bm_realtime **out, const bm_config *config,
     bm_sgd_settings set = {0};
     bm_status status = BM_OK;
 
-    BM_TRY(bm_realtime_check((int)strategy->job.workers, shards,
-                             bm_comm_size(comm)));
-    BM_TRY(bm_config_fill(config, "sgd", bm_sgd_options, &set));
+    status = bm_realtime_check((int)strategy->job.workers, shards,
+                               bm_comm_size(comm));
+    if (status == BM_OK)
+        status = bm_config_fill(config, "sgd", bm_sgd_options, &set);
+    BM_TRY(bm_comm_agree(comm, status));
     BM_TRY(bm_agreed_alloc(comm, sizeof *r, &memory));
     r = memory;
     r->comm = comm;

@@ -53,6 +53,7 @@ typedef struct fragments {
     float last_update[FIELDS]; /* bm_update of the last late exchange */
     bool changed; /* a late exchange has changed W, which settle reports */
     bool settings_known; /* eta and zeta are those of the run */
+    bool begins;         /* with Delta of another run, perhaps */
     bm_status failed; /* the first failure, to be returned by the exchange that
                           notices it, or the next one */
     char error[512];
@@ -284,6 +285,17 @@ static void note_rate(bm_strategy *s, const fragment *x)
     bm_strategy_block(x->strategy, s->block, *rate);
 }
 
+/* Workers begin at W. Under Nesterov momentum the Delta of another run moves the
+ * start model away from it, and they are to learn from there. */
+static void put_starts(bm_strategy *s)
+{
+    const fragments *f = s->self;
+
+    for (int k = f->first; k < f->last; k++)
+        for (size_t i = 0; i < f->n; i++)
+            put_start(s, &f->of[i], 0, model_of(f, k)->w);
+}
+
 /* A fragment's block lasts until its next exchange. Eta is the same in the whole
  * run: settings that change it are refused (cli/settings.c). */
 static bm_status update_settings(bm_strategy *s, const bm_run_point *at)
@@ -298,7 +310,10 @@ static bm_status update_settings(bm_strategy *s, const bm_run_point *at)
         BM_TRY(bm_strategy_update_settings(f->of[i].strategy, &of));
     s->traits.filter = f->of[0].strategy->traits.filter;
     f->settings_known = true;
-    return BM_OK;
+    if (!f->begins)
+        return BM_OK;
+    put_starts(s);
+    return bm_sync(s->params->be);
 }
 
 /* Collective. The exchange of a fragment, which ends before the next block. */
@@ -399,6 +414,7 @@ static bm_status resume(bm_strategy *s, const bm_run_point *before)
 {
     fragments *f = s->self;
 
+    f->begins = before == NULL;
     for (size_t i = 0; i < f->n; i++) {
         if (before == NULL)
             f->rates[i] = (float)s->rate;
@@ -569,6 +585,18 @@ static bm_status start(bm_strategy *s, const char *name,
     return open_inner(s, name, config, bm_comm_thread_comm(f->thread));
 }
 
+static bm_status read_settings(bm_strategy *s, const bm_config *config)
+{
+    fragments *f = s->self;
+    bm_block_settings block = {0};
+
+    BM_TRY(bm_config_fill(config, "block", bm_block_options, &block));
+    BM_TRY(bm_config_fill(config, "job", bm_job_options, &s->job));
+    s->late = block.overlap;
+    f->n = (size_t)block.fragments;
+    return BM_OK;
+}
+
 bm_status bm_fragments_open(bm_strategy **out, const char *name,
                             const bm_config *config, bm_comm *comm,
                             bm_params *params)
@@ -576,7 +604,6 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
     void *memory = NULL;
     bm_strategy *s = NULL;
     fragments *f = NULL;
-    bm_block_settings block = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_agreed_alloc(comm, sizeof *s, &memory));
@@ -586,10 +613,8 @@ bm_status bm_fragments_open(bm_strategy **out, const char *name,
     s->params = params;
     BM_TRY_DONE(bm_agreed_alloc(comm, sizeof *f, &s->self));
     f = s->self;
-    BM_TRY_DONE(bm_config_fill(config, "block", bm_block_options, &block));
-    BM_TRY_DONE(bm_config_fill(config, "job", bm_job_options, &s->job));
-    s->late = block.overlap;
-    f->n = (size_t)block.fragments;
+    BM_TRY_DONE(bm_comm_agree(comm, read_settings(s, config)));
+    BM_ASSERT(f->n > 0);
     f->first = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm));
     f->last = bm_comm_first(comm, (int)s->job.workers, bm_comm_rank(comm) + 1);
     s->max_states = f->n * BM_STRATEGY_STATES + 2 * (size_t)s->job.workers + 2;

@@ -64,6 +64,18 @@ const bm_option bm_train_options[] = {
     {0},
 };
 
+static bm_status read_settings(bm_trainer *t, bm_job *job)
+{
+    const bm_config *config = t->config;
+
+    BM_TRY(bm_config_fill(config, "train", bm_train_options, &t->set));
+    BM_TRY(bm_config_fill(config, "block", bm_block_options, &t->block));
+    BM_TRY(bm_config_fill(config, "job", bm_job_options, job));
+    BM_TRY(bm_compress_check(config, bm_strategy_find(t->set.strategy)));
+    return bm_layer_rates_read(&t->layer_rates, t->params, t->set.freeze,
+                               t->set.rates);
+}
+
 bm_status bm_trainer_open(bm_trainer **out, const bm_config *config,
                           bm_comm *comm, bm_params *params, const bm_task *task)
 {
@@ -78,13 +90,7 @@ bm_status bm_trainer_open(bm_trainer **out, const bm_config *config,
     t->config = config;
     t->comm = comm;
     t->params = params;
-    BM_TRY_DONE(bm_config_fill(config, "train", bm_train_options, &t->set));
-    BM_TRY_DONE(bm_config_fill(config, "block", bm_block_options, &t->block));
-    BM_TRY_DONE(bm_config_fill(config, "job", bm_job_options, &job));
-    BM_TRY_DONE(bm_compress_check(config, bm_strategy_find(t->set.strategy)));
-    BM_TRY_DONE(
-        bm_comm_agree(comm, bm_layer_rates_read(&t->layer_rates, params,
-                                                t->set.freeze, t->set.rates)));
+    BM_TRY_DONE(bm_comm_agree(comm, read_settings(t, &job)));
     params->layer_rates = t->layer_rates.list;
     params->n_layer_rates = t->layer_rates.n;
     t->workers = (int)job.workers;

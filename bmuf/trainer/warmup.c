@@ -69,7 +69,7 @@ static bm_status change(bm_trainer *t)
     if (t->ema != NULL) {
         status = bm_alloc(t->params->be, t->params->n, &ema);
         BM_TRY_DONE(bm_comm_agree(t->comm, status));
-        BM_TRY_DONE(bm_trainer_ema(t, ema));
+        BM_TRY_DONE(bm_comm_agree(t->comm, bm_trainer_ema(t, ema)));
     }
     t->local_state = NULL;
     bm_trainer_close_phase(t);

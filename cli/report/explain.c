@@ -238,7 +238,9 @@ static bm_status open_network(bm_explained *e, bm_dataset *data, bm_backend *be,
     BM_TRY(
         bm_settings_locate_net(s, bm_recogniser_new(net, be, &s->model, data, 1,
                                                     (uint64_t)s->job.seed)));
-    status = bm_origin_open(&e->origin, &s->train, newest, net, data);
+    status = bm_origin_find(&e->origin, &s->train, newest, NULL);
+    if (status == BM_OK)
+        status = bm_origin_take(&e->origin, &s->train, newest, net, data);
     if (status == BM_OK)
         status = bm_infeasible_check_longest(net->model, data, "data.train");
     for (size_t i = 0; i < 2 && status == BM_OK; i++) {

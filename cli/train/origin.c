@@ -173,20 +173,42 @@ static bm_status adopt(const char *checkpoint, bm_recogniser *net,
     return status;
 }
 
-bm_status bm_origin_open(bm_origin *o, const bm_train_settings *set,
+static bool is_set(const bm_train_settings *set)
+{
+    return set->init[0] != '\0' || set->from[0] != '\0';
+}
+
+static bm_status find(bm_origin *o, const bm_train_settings *set)
+{
+    if (set->from[0] != '\0')
+        return find_run(o, set->from);
+    return bm_recogniser_find(set->init, o->path, sizeof o->path);
+}
+
+bm_status bm_origin_find(bm_origin *o, const bm_train_settings *set,
+                         const char *newest, bm_comm *comm)
+{
+    bm_status status = BM_OK;
+
+    *o = (bm_origin){.epoch = NAN, .block = NAN};
+    if (!is_set(set) || newest[0] != '\0')
+        return BM_OK;
+    if (comm == NULL || bm_comm_rank(comm) == 0)
+        status = find(o, set);
+    if (comm == NULL)
+        return status;
+    BM_TRY(bm_comm_agree(comm, status));
+    return bm_comm_broadcast_bytes(comm, o, sizeof *o, 0);
+}
+
+bm_status bm_origin_take(bm_origin *o, const bm_train_settings *set,
                          const char *newest, bm_recogniser *net,
                          bm_dataset *data)
 {
-    *o = (bm_origin){.epoch = NAN, .block = NAN};
-    if (set->init[0] == '\0' && set->from[0] == '\0')
+    if (!is_set(set))
         return BM_OK;
-    if (newest[0] != '\0')
-        return adopt(newest, net, data);
-    if (set->from[0] != '\0')
-        BM_TRY(find_run(o, set->from));
-    else
-        BM_TRY(bm_recogniser_find(set->init, o->path, sizeof o->path));
-    return take_model(o, net, data);
+    return newest[0] != '\0' ? adopt(newest, net, data)
+                             : take_model(o, net, data);
 }
 
 /* ---- what was done ---------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #define BM_CLI_TRAIN_ORIGIN_H
 
 #include "bmuf/trainer/trainer.h"
+#include "comm/comm.h"
 #include "models/transfer.h"
 #include "recognise/recogniser.h"
 
@@ -18,15 +19,26 @@ typedef struct bm_origin {
 } bm_origin;
 
 /*
- * Each rank by itself. Finds what the settings name and copies its layers into
- * the new network `net`; with neither setting *o is empty. Features of `data`
- * must be those of the model. newest: the run has this checkpoint already, so
- * nothing is copied, and only features are normalised as they were; "": none.
+ * Collective; comm NULL: this process alone. *o <- the file that the settings
+ * name; with neither setting it is empty. Rank 0 looks for it: others may see an
+ * older state of the directory. newest: the run has this checkpoint already, so
+ * there is nothing to find; "": none.
  *
  * Fails with BM_ERR_MISSING if there is no such model, run or epoch, with
- * BM_ERR_FORMAT if the file is damaged, no layer fits or features differ.
+ * BM_ERR_FORMAT if the file is no model.
  */
-BM_CHECKED bm_status bm_origin_open(bm_origin *o, const bm_train_settings *set,
+BM_CHECKED bm_status bm_origin_find(bm_origin *o, const bm_train_settings *set,
+                                    const char *newest, bm_comm *comm);
+
+/*
+ * Each rank by itself, after bm_origin_find. Copies layers into the new network
+ * `net`. Features of `data` must be those of the model. With `newest` nothing is
+ * copied, and only features are normalised as they were.
+ *
+ * Fails with BM_ERR_MISSING if this rank does not have the file, with
+ * BM_ERR_FORMAT if it is damaged, no layer fits or features differ.
+ */
+BM_CHECKED bm_status bm_origin_take(bm_origin *o, const bm_train_settings *set,
                                     const char *newest, bm_recogniser *net,
                                     bm_dataset *data);
 

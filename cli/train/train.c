@@ -425,7 +425,7 @@ static bm_status train_on(bm_device *device, bm_comm *comm,
     bm_status status = BM_OK;
 
     BM_TRY(bm_run_newest(directory, config, comm, t.newest, sizeof t.newest));
-    status = bm_comm_agree(comm, bm_training_open(&t));
+    status = bm_training_open(&t);
     if (status == BM_OK)
         status = bm_run_open(&run, directory, comm, config);
     if (status == BM_OK)

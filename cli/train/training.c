@@ -4,6 +4,7 @@
 #include "bmuf/trainer/infeasible.h"
 #include "cli/conditions.h"
 #include "cli/report/regime.h"
+#include "cli/train/same_contents.h"
 #include "io/augment/augment_text.h"
 #include "sgd/layer_rates.h"
 
@@ -63,7 +64,38 @@ static bm_status open_data(bm_training *t)
     }
     if (d->test[0] != '\0')
         BM_TRY(bm_dataset_open(&t->test, d->test));
+    t->n_epochs = bm_settings_epochs(t->set, t->train);
     return BM_OK;
+}
+
+static bm_status compare_set(const bm_training *t, const char *key,
+                             const bm_dataset *d)
+{
+    char digest[32] = "";
+
+    if (d != NULL)
+        snprintf(digest, sizeof digest, "%016llx", (unsigned long long)d->hash);
+    return bm_same_contents(t->comm, key, d != NULL ? d->directory : "",
+                            digest);
+}
+
+/* Collective. */
+static bm_status compare_data(const bm_training *t)
+{
+    BM_TRY(compare_set(t, "data.train", t->train));
+    BM_TRY(compare_set(t, "data.dev", t->dev));
+    return compare_set(t, "data.test", t->test);
+}
+
+/* Collective. */
+static bm_status compare_origin(const bm_training *t)
+{
+    const bm_origin *o = &t->origin;
+
+    if (o->path[0] == '\0')
+        return BM_OK;
+    return bm_same_contents(t->comm, o->branches ? "train.from" : "train.init",
+                            o->path, o->digest);
 }
 
 static void log_advice(void *self, const char *text)
@@ -84,7 +116,7 @@ static bm_status open_network(bm_training *t)
                                                        &s->model, t->train, n,
                                                        (uint64_t)s->job.seed)));
     bm_model_smooth(t->net.model, s->train.label_smoothing);
-    BM_TRY(bm_origin_open(&t->origin, &s->train, t->newest, &t->net, t->train));
+    BM_TRY(bm_origin_take(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
     if (bm_infeasible_describe(t->net.model, t->train, "data.train", text,
                                sizeof text))
@@ -193,15 +225,22 @@ static bm_status check_layer_rates(const bm_training *t)
     return BM_OK;
 }
 
-bm_status bm_training_open(bm_training *t)
+static bm_status check_network(bm_training *t)
 {
-    BM_TRY(open_data(t));
-    t->n_epochs = bm_settings_epochs(t->set, t->train);
-    BM_TRY(open_network(t));
     BM_TRY(check_fragments(t));
     BM_TRY(check_layer_rates(t));
     bm_origin_describe(&t->origin, log_origin, t);
     return advise(t);
+}
+
+bm_status bm_training_open(bm_training *t)
+{
+    BM_TRY(bm_comm_agree(t->comm, open_data(t)));
+    BM_TRY(compare_data(t));
+    BM_TRY(bm_origin_find(&t->origin, &t->set->train, t->newest, t->comm));
+    BM_TRY(bm_comm_agree(t->comm, open_network(t)));
+    BM_TRY(compare_origin(t));
+    return bm_comm_agree(t->comm, check_network(t));
 }
 
 static bm_status open_evaluator(bm_training *t, bm_dataset *data,

@@ -82,10 +82,11 @@ bool bm_training_first(const bm_training *t); /* is this rank 0? */
 /* Of the model in t->host. */
 void bm_training_digest(const bm_training *t, char out[BM_WEIGHTS_DIGEST]);
 
-/* Opens data and network and checks the settings against them; a run without
- * t->newest takes the weights of its origin. Writes nothing. Each rank by
- * itself. Fails with BM_ERR_MISSING or BM_ERR_FORMAT if data
- * cannot be read or do not fit the network, or with BM_ERR_MEMORY. */
+/* Collective. Opens data and network and checks the settings against them; a run
+ * without t->newest takes the weights of its origin. Writes nothing. Fails with
+ * BM_ERR_MISSING or BM_ERR_FORMAT if data cannot be read or do not fit the
+ * network, with BM_ERR_CONFIG if ranks read different ones, or with
+ * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_training_open(bm_training *t);
 
 /* Collective. Opens reader, trainer and evaluators; t->run must be open. */

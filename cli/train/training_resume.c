@@ -22,7 +22,7 @@ static void restore(bm_training *t, const bm_checkpoint *c)
     t->ended = c->numbers[BM_NUMBER_ENDED] != 0;
 }
 
-/* On rank 0: the data have other contents than those of the checkpoint. */
+/* The data have other contents than those of the checkpoint. */
 static bm_status refuse_data(const bm_training *t, const char *path)
 {
     const char *now = t->set->data.train, *then = NULL;
@@ -49,7 +49,7 @@ done:
 static bm_status check_manifest(const bm_training *t, const bm_checkpoint *c,
                                 const char *path)
 {
-    if (c->manifest == t->train->hash || !bm_training_first(t))
+    if (c->manifest == t->train->hash)
         return BM_OK;
     return refuse_data(t, path);
 }

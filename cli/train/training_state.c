@@ -95,6 +95,15 @@ static int workers_with(const bm_st_file *f, const char *name)
     }
 }
 
+/* Has an earlier state this name? Those of fragments have. */
+static bool is_noted(const bm_training *t, const bm_state *s)
+{
+    for (const bm_state *other = t->states; other < s; other++)
+        if (strcmp(other->name, s->name) == 0)
+            return true;
+    return false;
+}
+
 /* A state of rank 0, which stands for those of all workers. */
 static void note_state(const bm_training *t, const bm_st_file *f,
                        const bm_state *s, bool taken, branching *out)
@@ -102,6 +111,8 @@ static void note_state(const bm_training *t, const bm_st_file *f,
     int n = (int)t->set->job.workers, have = 0;
     char text[120];
 
+    if (is_noted(t, s))
+        return;
     if (s->name[base_of(s->name)] == '\0') {
         add_name(taken ? out->taken : out->anew, s->name, strlen(s->name));
         return;

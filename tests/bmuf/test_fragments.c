@@ -197,49 +197,102 @@ static void test_delta_follows_the_rate(void **state)
         }
 }
 
-/* Delta of another run, made at a rate of 0.5, in the first exchanges of a run at
- * 0.25. Workers change nothing, so that only Delta moves the model. */
+/* The Delta of another run. */
+static float delta_of_old(int i)
+{
+    return (float)(i % 7 - 3);
+}
+
+/* Opens a branch with W = 0 and that Delta, made at a rate of 0.5. */
+static bm_strategy *open_branch(job *j, const char *name)
+{
+    static bm_state states[4 * BM_STRATEGY_STATES + 2 * WORKERS + 2];
+    bm_strategy *s = NULL;
+    size_t n = 0;
+
+    memset(j->params.w, 0, N * sizeof(float));
+    assert_ok(bm_fragments_open(&s, name, j->config, j->comm, &j->params));
+    n = bm_strategy_state(s, states);
+    for (size_t k = 0; k < n; k++)
+        for (size_t i = 0;
+             strcmp(states[k].name, "delta") == 0 && i < states[k].count; i++)
+            states[k].x[i] = delta_of_old((int)(states[k].offset + i));
+    s->rate = 0.5;
+    assert_ok(bm_strategy_resume(s, NULL));
+    return s;
+}
+
+/* A block at a rate of 0.25 in which workers change nothing. They begin it at
+ * `begin` times Delta, unless that is NAN. */
+static void stand_still(job *j, bm_strategy *s, int t, float begin)
+{
+    int rank = bm_comm_rank(j->comm);
+
+    bm_strategy_block(s, t, 0.25);
+    assert_ok(
+        bm_strategy_update_settings(s, &(bm_run_point){.workers = WORKERS}));
+    for (int k = bm_comm_first(j->comm, WORKERS, rank);
+         k < bm_comm_first(j->comm, WORKERS, rank + 1); k++) {
+        bool good = true;
+
+        bm_strategy_begin(s, k, NULL);
+        for (int i = 0; i < N && !isnan(begin); i++)
+            assert_true(j->params.w[i] == begin * delta_of_old(i));
+        assert_ok(bm_strategy_worker_end(s, k, 1, &good));
+    }
+    assert_ok(bm_strategy_exchange(s));
+}
+
+/* W is so many times that Delta. */
+static void assert_moved(bm_strategy *s, float times)
+{
+    static float got[N];
+
+    assert_ok(bm_strategy_global(s, got));
+    for (int i = 0; i < N; i++)
+        assert_true(got[i] == times * delta_of_old(i));
+}
+
+/* In the first exchanges of a run at another rate. Only Delta moves the model. */
 static void test_delta_of_another_run_follows_the_rate(void **state)
 {
     static const char *const settings[] = {TWO, "slowmo.slowmo_momentum=0.75",
                                            NULL};
-    static bm_state states[4 * BM_STRATEGY_STATES + 2 * WORKERS + 2];
-    static float delta[N], got[N];
     job j = open_job(*state, even, settings);
-    bm_strategy *s = NULL;
-    size_t n = 0;
+    bm_strategy *s = open_branch(&j, "slowmo");
 
-    for (int i = 0; i < N; i++)
-        delta[i] = (float)(i % 7 - 3);
-    memset(j.params.w, 0, N * sizeof(float));
-    assert_ok(bm_fragments_open(&s, "slowmo", j.config, j.comm, &j.params));
-    n = bm_strategy_state(s, states);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(states[i].name, "delta") == 0)
-            memcpy(states[i].x, delta + states[i].offset,
-                   states[i].count * sizeof *delta);
-    s->rate = 0.5;
-    assert_ok(bm_strategy_resume(s, NULL));
-    for (int t = 0; t < 2; t++) {
-        int rank = bm_comm_rank(j.comm);
-
-        bm_strategy_block(s, t, 0.25);
-        assert_ok(bm_strategy_update_settings(
-            s, &(bm_run_point){.workers = WORKERS}));
-        for (int k = bm_comm_first(j.comm, WORKERS, rank);
-             k < bm_comm_first(j.comm, WORKERS, rank + 1); k++) {
-            bool good = true;
-
-            bm_strategy_begin(s, k, NULL);
-            assert_ok(bm_strategy_worker_end(s, k, 1, &good));
-        }
-        assert_ok(bm_strategy_exchange(s));
-    }
-    assert_ok(bm_strategy_global(s, got));
-    for (int i = 0; i < N; i++)
-        assert_true(got[i] == 0.75F * 0.5F * delta[i]);
+    for (int t = 0; t < 2; t++)
+        stand_still(&j, s, t, NAN);
+    assert_moved(s, 0.75F * 0.5F);
     bm_strategy_close(s);
     close_job(&j);
+}
+
+/* As without fragments, workers begin at W + eta Delta under Nesterov momentum.
+ * They are where the start model is, so that the first G of each fragment is 0
+ * and Delta moves W by eta Delta. */
+static void test_branch_begins_where_delta_leads(void **state)
+{
+    static const char *const settings[][4] = {
+        {"bmuf.momentum=0.5", TWO, NULL},
+        {"bmuf.momentum=0.5", LATE, NULL},
+        {"bmuf.momentum=0.5", LATE, TWO, NULL},
+        {"bmuf.momentum=0.5", "bmuf.nesterov=no", TWO, NULL},
+    };
+    static const float begins[] = {0.5F, 0.5F, 0.5F, 0};
+    static const int fragments[] = {2, 1, 2, 2};
+
+    FOR_EACH (k, settings) {
+        job j = open_job(*state, even, settings[k]);
+        bm_strategy *s = open_branch(&j, "bmuf");
+
+        stand_still(&j, s, 0, begins[k]);
+        for (int t = 1; t < fragments[k]; t++)
+            stand_still(&j, s, t, NAN);
+        assert_moved(s, 0.5F);
+        bm_strategy_close(s);
+        close_job(&j);
+    }
 }
 
 /* In any fragment: of two, block 2 exchanges the first one, and the weight that
@@ -511,6 +564,7 @@ int main(void)
         TEST(test_fragments_follow_their_equations_in_double),
         TEST(test_delta_follows_the_rate),
         TEST(test_delta_of_another_run_follows_the_rate),
+        TEST(test_branch_begins_where_delta_leads),
         TEST(test_worker_that_goes_wrong_is_left_out),
         TEST(test_divergence_of_all_workers_ends_training),
         TEST(test_one_worker_is_plain_sgd),

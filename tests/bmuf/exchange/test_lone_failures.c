@@ -7,7 +7,6 @@
 #include "tests/support/support.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Allocations until one fails; negative: none does. */
 static int left = -1;
@@ -32,20 +31,27 @@ void *__wrap_malloc(size_t size)
     return fails() ? NULL : __real_malloc(size);
 }
 
+/* What is opened. */
+typedef struct way {
+    const char *strategy;
+    bool in_fragments;
+    const char *settings[2]; /* ending with NULL */
+} way;
+
 /* Opens and closes a strategy; allocation k of the last rank fails. *reached:
  * there was one. */
 static bm_status open_with_failure(bm_comm *comm, const job *j, int k,
-                                   bool in_fragments, bool *reached)
+                                   const way *w, bool *reached)
 {
     bm_strategy *s = NULL;
     bm_status status = BM_OK;
     bool last = bm_comm_rank(comm) + 1 == bm_comm_size(comm);
 
     left = last ? k : -1;
-    status = in_fragments ? bm_fragments_open(&s, "bmuf", j->config, comm,
-                                              (bm_params *)&j->params)
-                          : bm_strategy_open(&s, "bmuf", j->config, comm,
-                                             (bm_params *)&j->params);
+    status = w->in_fragments ? bm_fragments_open(&s, w->strategy, j->config,
+                                                 comm, (bm_params *)&j->params)
+                             : bm_strategy_open(&s, w->strategy, j->config,
+                                                comm, (bm_params *)&j->params);
     *reached = left < 0;
     left = -1;
     bm_strategy_close(s);
@@ -54,20 +60,21 @@ static bm_status open_with_failure(bm_comm *comm, const job *j, int k,
 
 static void test_ranks_fail_together(void **state)
 {
-    static const char *const ways[][4] = {
-        {"train.strategy=bmuf", "compress.code=fp16", NULL},
-        {"block.fragments=2", NULL},
+    static const way ways[] = {
+        {"bmuf", false, {"compress.code=fp16"}},
+        {"average", false, {"compress.code=int8"}},
+        {"bmuf", true, {"block.fragments=2"}},
     };
     bm_comm *comm = *state;
 
     FOR_EACH (i, ways) {
-        job j = open_job(comm, even, ways[i]);
+        job j = open_job(comm, even, ways[i].settings);
         int all = 1, failures = 0;
 
         for (int k = 0; all != 0; k++) {
             bool reached = false;
-            bm_status status = open_with_failure(
-                comm, &j, k, strstr(ways[i][0], "fragments") != NULL, &reached);
+            bm_status status =
+                open_with_failure(comm, &j, k, &ways[i], &reached);
             int ok[2] = {status == BM_OK, status != BM_OK};
 
             assert_ok(bm_comm_max(comm, ok, 2));
@@ -129,6 +136,7 @@ static void test_ranks_that_open_a_trainer_fail_together(void **state)
          "job.audit=0.5", NULL},
         {"train.strategy=asgd", "asgd.update=local", "train.ema=0.5", NULL},
         {"train.strategy=ssgd", "ssgd.overlap=layer", NULL},
+        {"train.strategy=average", "compress.code=int8", NULL},
     };
 
     FOR_EACH (i, ways) {
@@ -139,12 +147,25 @@ static void test_ranks_that_open_a_trainer_fail_together(void **state)
     }
 }
 
+/* Each rank carries a worker, and opens a part of the server. */
+static void test_ranks_that_open_a_server_fail_together(void **state)
+{
+    static const char *const settings[] = {"train.strategy=asgd",
+                                           "clock.kind=real", NULL};
+    const problem p = {.workers = bm_comm_size(*state), .batch = BATCH};
+    job j = open_job(*state, p, settings);
+
+    check_trainer(&j);
+    close_job(&j);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_fail_together),
         TEST(test_ranks_that_open_a_trainer_fail_together),
+        TEST(test_ranks_that_open_a_server_fail_together),
     };
 
     return RUN_GROUP_MPI("lone_failures", tests);

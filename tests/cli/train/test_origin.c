@@ -372,6 +372,70 @@ static void test_a_branch_takes_model_and_filter(void **state)
     json_decref(start);
 }
 
+/* Workers learn next to nothing, so that the first exchange of each fragment
+ * finds no change: Delta has moved the start model and them. */
+static void test_a_branch_in_fragments_begins_where_delta_leads(void **state)
+{
+    static const char *const settings[] = {
+        "block.fragments=2", "block.overlap=yes",
+        "block.fragments=2; block.overlap=yes"};
+    char all[200];
+    program p;
+
+    (void)state;
+    FOR_EACH (i, settings) {
+        json_t *blocks = NULL;
+        size_t n = 0;
+
+        remove_run("cut");
+        snprintf(all, sizeof all,
+                 "train.from=base; train.epochs=1; train.rate=1e-9; "
+                 "schedule.kind=constant; %s",
+                 settings[i]);
+        train(&p, "cut", 1, all);
+        assert_ended(&p, 0);
+        blocks = journal("cut");
+        for (size_t k = 0; k < json_array_size(blocks) && n < 3; k++) {
+            const json_t *e = json_array_get(blocks, k);
+
+            if (strcmp(text(e, "event"), "block") != 0)
+                continue;
+            n++;
+            if (json_is_number(json_object_get(e, "g_norm")))
+                assert_true(number(e, "g_norm") < 1e-6);
+        }
+        assert_int_equal(n, 3);
+        json_decref(blocks);
+        assert_said(&p, "taken over from that run: delta");
+        assert_not_said(&p, "delta, delta");
+    }
+}
+
+/* Also where it is stopped before its first block. */
+static void test_a_branch_in_fragments_has_one_result(void **state)
+{
+    static const char settings[] = "train.from=base; train.epochs=1; "
+                                   "block.fragments=2; block.overlap=yes; "
+                                   "train.checkpoint_every=1; train.keep=100";
+    int newest = 0;
+    program p;
+
+    (void)state;
+    train(&p, "cut-one", 1, settings);
+    assert_ended(&p, 0);
+    train(&p, "cut-two", 2, settings);
+    assert_ended(&p, 0);
+    assert_same_model("cut-one", "cut-two");
+    copy_run("cut-one", "cut-again");
+    (void)checkpoints("cut-again", &newest);
+    for (int k = 1; k <= newest; k++)
+        assert_int_equal(unlink(checkpoint_of("cut-again", k)), 0);
+    train(&p, "cut-again", 1, settings);
+    assert_ended(&p, 0);
+    assert_said(&p, "block-00000000.safetensors");
+    assert_same_model("cut-one", "cut-again");
+}
+
 static void test_a_branch_says_what_does_not_fit(void **state)
 {
     program p;
@@ -601,6 +665,8 @@ int main(void)
         cmocka_unit_test(test_features_are_normalised_as_those_of_the_model),
         cmocka_unit_test(test_ranks_do_not_change_where_a_run_starts),
         cmocka_unit_test(test_a_branch_takes_model_and_filter),
+        cmocka_unit_test(test_a_branch_in_fragments_begins_where_delta_leads),
+        cmocka_unit_test(test_a_branch_in_fragments_has_one_result),
         cmocka_unit_test(test_a_branch_says_what_does_not_fit),
         cmocka_unit_test(test_a_branch_is_resumed_without_the_run),
         cmocka_unit_test(test_a_branch_has_the_same_bits_with_an_exact_code),
