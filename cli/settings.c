@@ -190,17 +190,20 @@ static bm_status net_of_model(const char *init, char **net)
     return status;
 }
 
-/* Derives model.net from the config.ini of a run. */
-static bm_status take_net_of_run(bm_config *config, const char *path)
+/* Derives model.net from the config.ini of a run; *own: it began with `init`. */
+static bm_status take_net_of_run(bm_config *config, const char *path,
+                                 const char *init, bool *own)
 {
     bm_config *then = NULL;
-    const char *net = NULL;
+    const char *net = NULL, *began = NULL;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_config_new(&then));
     BM_TRY_DONE(bm_config_read(then, path));
     net = bm_config_text(then, "model", "net");
-    if (net != NULL)
+    began = bm_config_text(then, "train", "init");
+    *own = net != NULL && began != NULL && strcmp(began, init) == 0;
+    if (*own)
         status = bm_config_derive(config, "model", "net", net);
 done:
     bm_config_free(then);
@@ -222,7 +225,8 @@ static bool find_own(const bm_arguments *a, char path[PATH_MAX])
 static bm_status set_net(const bm_arguments *a, bm_config *config)
 {
     bm_train_settings train = {0};
-    char own[PATH_MAX], *net = NULL;
+    char run[PATH_MAX], *net = NULL;
+    bool own = false;
     bm_status status = BM_OK;
 
     bm_config_peek(config, "train", bm_train_options, &train);
@@ -231,8 +235,10 @@ static bm_status set_net(const bm_arguments *a, bm_config *config)
     status = net_of_model(train.init, &net);
     if (status == BM_OK)
         status = bm_config_derive(config, "model", "net", net);
-    else if (status == BM_ERR_MISSING && find_own(a, own))
-        status = take_net_of_run(config, own);
+    else if (status == BM_ERR_MISSING && find_own(a, run))
+        BM_TRY(take_net_of_run(config, run, train.init, &own));
+    if (own)
+        status = BM_OK;
     free(net);
     return status;
 }

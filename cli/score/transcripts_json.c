@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is seen of a file. */
+/* A file, and what its lines have. */
 typedef struct json_file {
     bm_transcripts *to;
     bm_transcript_role role;

@@ -95,7 +95,7 @@ static int workers_with(const bm_st_file *f, const char *name)
     }
 }
 
-/* Has an earlier state this name? Those of fragments have. */
+/* Whether an earlier state has this name, as those of fragments do. */
 static bool is_noted(const bm_training *t, const bm_state *s)
 {
     for (const bm_state *other = t->states; other < s; other++)
