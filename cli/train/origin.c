@@ -2,6 +2,7 @@
 
 #include "cli/train/numbers.h"
 #include "core/file/file.h"
+#include "core/log.h"
 #include "core/words.h"
 #include "io/model/checkpoint.h"
 
@@ -28,12 +29,14 @@ static long cut_epoch(char *run)
     return epoch;
 }
 
-/* Reads epochs and blocks done of a checkpoint; false: it is damaged. */
-static bool read_done(const char *path, double *epoch, double *block)
+/* Reads epochs and blocks done of a checkpoint; false: it is damaged, with `whole`
+ * anywhere, otherwise in its header. */
+static bool read_done(const char *path, bool whole, double *epoch,
+                      double *block)
 {
     double numbers[BM_CHECKPOINT_NUMBERS] = {0};
     bm_st_file *f = NULL;
-    bm_status status = bm_st_open(&f, path, false);
+    bm_status status = bm_st_open(&f, path, whole);
 
     if (status == BM_OK)
         status = bm_checkpoint_numbers(f, path, numbers);
@@ -74,8 +77,11 @@ static bm_status find_checkpoint(bm_origin *o, const char *run, long epoch)
         size_t at = strlen(list);
 
         bm_checkpoint_path(directory, blocks[i], path, sizeof path);
-        if (!read_done(path, &epochs, &done))
+        if (!read_done(path, epoch < 0, &epochs, &done)) {
+            bm_log(BM_WARNING, "train.from: %s; trying an older one",
+                   bm_last_message());
             continue;
+        }
         snprintf(list + at, sizeof list - at, "%s epoch %.0f (block %.0f)",
                  at > 0 ? "," : "", epochs, done);
         if (epoch >= 0 && (double)epoch != epochs)

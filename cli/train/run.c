@@ -132,6 +132,12 @@ static bm_status check_resumable(const bm_run *run, const bm_config *config,
     return n > 0 ? BM_OK : check_presence(run);
 }
 
+/* Checkpoints that a killed job was writing. Each has the disk space of a whole one. */
+static bm_status remove_unfinished(const char *directory)
+{
+    return bm_file_remove_temporaries(directory, "block-", ".safetensors");
+}
+
 /* The folder above must be there: without it the disk is not mounted. */
 static bm_status open_copy(const char *directory, int *lock)
 {
@@ -145,7 +151,8 @@ static bm_status open_copy(const char *directory, int *lock)
                        directory);
     BM_TRY(bm_file_make_directory(directory));
     BM_TRY(bm_checkpoint_list(directory, NULL, 0, &n));
-    return bm_file_lock(lock, directory, "run.lock");
+    BM_TRY(bm_file_lock(lock, directory, "run.lock"));
+    return remove_unfinished(directory);
 }
 
 /* A copy on the run's own disk is lost with it. */
@@ -270,6 +277,7 @@ static bm_status open_as_root(bm_run *run, const bm_config *config)
     BM_TRY(bm_file_remove_temporaries(run->directory, "model", ".safetensors"));
     BM_TRY(bm_file_remove_temporaries(run->directory, "config", ".ini"));
     BM_TRY(bm_file_make_directory(run->checkpoints));
+    BM_TRY(remove_unfinished(run->checkpoints));
     BM_TRY(open_copies(run));
     BM_TRY(bm_journal_open(&run->journal, run->journal_path));
     bm_log_journal(run->journal);

@@ -365,8 +365,9 @@ static bm_status check_array(const bm_h5_file *f, bm_h5_array *a, bool any)
         (a->dim[0] > 0 && a->dim[1] > 0 &&
          a->dim[0] > PTRDIFF_MAX / a->item / a->dim[1]))
         return BM_FAIL(BM_ERR_FORMAT,
-                       "%s: /%s: impossible size %" PRIu64 " x %" PRIu64,
-                       f->path, a->name, a->dim[0], a->dim[1]);
+                       "%s: /%s: impossible size %" PRIu64 " x %" PRIu64
+                       " of elements of %zu bytes",
+                       f->path, a->name, a->dim[0], a->dim[1], a->item);
     if (H5Tis_variable_str(a->type) > 0)
         stored = VARIABLE;
     return check_layout(f, a, a->dim[0] * a->dim[1] * stored, any);

@@ -178,7 +178,7 @@ typedef struct bm_shard_meta {
 } bm_shard_meta;
 
 #define BM_SHARD_SUFFIX ".bmuf.h5"
-enum { BM_LONGEST_TAG = 255 }; /* bytes of a sequence's name */
+enum { BM_LONGEST_TAG = 255 }; /* bytes of the name of a sequence or speaker */
 enum { BM_LONGEST_FEATURES_TEXT = 60000 };
 enum { BM_MOST_FEATURES = 1 << 20 }; /* of a frame */
 enum { BM_LONGEST_SYMBOL = 4095 };   /* bytes */

@@ -441,20 +441,12 @@ static bm_status write_file(const bm_shard_contents *c, const char *path,
     return t.status;
 }
 
-/* Flushes the file to the disk and drops it from the page cache, so that it is
- * read back from the disk. */
-static bm_status drop_cache(const char *path)
+/* On the disk, and no longer in the page cache, so that it is read back from the
+ * disk. */
+static bm_status flush(bm_file_replacement *r)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0 || fsync(fd) != 0) {
-        if (fd >= 0)
-            close(fd);
-        return BM_FAIL(BM_ERR_IO,
-                       "%s: cannot be flushed to the disk; is it full?", path);
-    }
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
+    BM_TRY(bm_file_replace_sync(r));
+    (void)posix_fadvise(r->fd, 0, 0, POSIX_FADV_DONTNEED);
     return BM_OK;
 }
 
@@ -463,12 +455,12 @@ static bm_status read_back(const char *path, uint64_t *hash)
     bm_shard *s = NULL;
     bm_sequences x = {0};
     bm_waveform wave = {0};
-    const char *tag = NULL;
+    const char *text = NULL;
     bm_status status = BM_OK;
 
-    BM_TRY_DONE(drop_cache(path));
     BM_TRY_DONE(bm_shard_open(&s, path));
-    BM_TRY_DONE(bm_shard_tag(s, 0, &tag));
+    BM_TRY_DONE(bm_shard_tag(s, 0, &text));
+    BM_TRY_DONE(bm_shard_speaker(s, 0, &text));
     for (size_t k = 0; k < bm_shard_units(s); k++)
         BM_TRY_DONE(bm_shard_read(s, k, &x));
     for (size_t i = 0; i < bm_shard_sequences(s); i++)
@@ -492,6 +484,8 @@ bm_status bm_shard_contents_write(const bm_shard_contents *c, const char *path,
     bm_h5_enter();
     status = write_file(c, r.temporary, place); /* HDF5 wants a name */
     bm_h5_leave();
+    if (status == BM_OK)
+        status = flush(&r);
     if (status == BM_OK)
         status = read_back(r.temporary, hash);
     if (status == BM_OK)

@@ -1,6 +1,7 @@
 #include "io/shard/shard_list.h"
 
 #include "core/words.h"
+#include "io/features/feature_text.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -143,18 +144,44 @@ static const char *task(const bm_shard *s)
     return s->per_frame ? "frames" : "sequences";
 }
 
+/* Whether features were made with other settings; `list` <- those of b, in one
+ * line. */
+static bool other_features(const bm_shard *a, const bm_shard *b, char *list,
+                           size_t room)
+{
+    bool raw = false;
+    size_t n = 0;
+
+    if (strcmp(a->features_text, b->features_text) == 0)
+        return false;
+    n = bm_features_differ(a->features_text, b->features_text, list, room,
+                           &raw);
+    for (char *line = list; (line = strchr(line, '\n')) != NULL;) {
+        *line = line == list ? ':' : ';';
+        memmove(line + 1, line + 2, strlen(line + 1)); /* one of two blanks */
+    }
+    return n > 0 || raw;
+}
+
 bool bm_shard_compare(const bm_shard *a, const bm_shard *b, int property,
                       char *text, size_t room)
 {
-    bool differ[BM_SHARD_PROPERTIES] = {a->t.features != b->t.features,
-                                        !bm_vocab_equal(a->vocab, b->vocab),
-                                        a->per_frame != b->per_frame};
+    char list[600] = "";
+    bool differ[BM_SHARD_PROPERTIES] = {
+        a->t.features != b->t.features, !bm_vocab_equal(a->vocab, b->vocab),
+        a->per_frame != b->per_frame,
+        property == 3 && other_features(a, b, list, sizeof list)};
 
     if (!differ[property])
         return false;
     if (property == 0)
         snprintf(text, room, "%s has %zu features per frame, %s has %zu",
                  b->path, b->t.features, a->path, a->t.features);
+    else if (property == 3)
+        snprintf(text, room,
+                 "%s: features were made with other settings than those of "
+                 "%s; pack again with the same%s",
+                 b->path, a->path, list);
     else if (property == 2)
         snprintf(text, room, "%s has labels for %s, %s for %s", b->path,
                  task(b), a->path, task(a));
@@ -201,7 +228,7 @@ static bool same_set(const char *a, const char *b)
     return stem(a) == stem(b) && strncmp(a, b, stem(a)) == 0;
 }
 
-/* Reports the shards from p->next to index - 1. */
+/* Reports the shards from p->next to index - 1, if index is larger. */
 static void report_missing(progress *p, const char *path, int64_t index)
 {
     char line[1024];
@@ -215,7 +242,7 @@ static void report_missing(progress *p, const char *path, int64_t index)
         p->report(p->self, line);
         p->n_missing++;
     }
-    if (p->next == index)
+    if (p->next >= index)
         return;
     snprintf(line, sizeof line, "%" PRId64 " more shards before %s are missing",
              index - p->next, path);
@@ -248,7 +275,7 @@ static void check_member(progress *p, const bm_shard_member *m)
         p->known = false;
     }
     p->known = p->known && counted;
-    p->next = index + 1;
+    p->next = index < p->next ? p->next + 1 : index + 1; /* in its place */
     p->count = m->readable ? m->place.count : -1;
     p->first += m->sequences;
     p->before = bm_shard_chain(p->before, m->hash);

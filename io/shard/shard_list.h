@@ -13,9 +13,9 @@
 BM_CHECKED bm_status bm_shard_list(const char *path, char ***paths, size_t *n);
 void bm_shard_list_free(char **paths, size_t n);
 
-/* Features per frame, vocabulary, kind of labels: properties that all shards of
- * a data set must have in common. */
-enum { BM_SHARD_PROPERTIES = 3 };
+/* Features per frame, vocabulary, kind of labels, settings of features:
+ * properties that all shards of a data set must have in common. */
+enum { BM_SHARD_PROPERTIES = 4 };
 
 /* True if they differ in this property, in [0, BM_SHARD_PROPERTIES). `text`
  * then gets a message with both paths. */

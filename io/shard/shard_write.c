@@ -331,6 +331,10 @@ static bm_status add_speaker(bm_shard_contents *c, const char *speaker,
     size_t columns = c->meta.features;
     int32_t number = -1;
 
+    if (speaker != NULL && strlen(speaker) > BM_LONGEST_TAG)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "speaker \"%.60s\": a name must have at most %d bytes",
+                       speaker, BM_LONGEST_TAG);
     BM_TRY(find_speaker(c, speaker, &number));
     BM_TRY(append(&c->speaker, &number, sizeof number));
     if (number < 0)

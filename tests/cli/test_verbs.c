@@ -113,7 +113,7 @@ static void test_force_removes_files_of_a_killed_packing(void **_)
     assert_code(BMUF("check", "left"), 0);
 }
 
-static void test_too_long_an_id_is_rejected(void **_)
+static void test_too_long_a_name_is_rejected(void **_)
 {
     char line[400], id[257];
 
@@ -125,6 +125,13 @@ static void test_too_long_an_id_is_rejected(void **_)
     write_text("ids.jsonl", line);
     assert_fails(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 65,
                  "ids.jsonl:1: the id is longer than 255 bytes");
+    snprintf(
+        line, sizeof line,
+        "{\"id\": \"a\", \"audio\": \"test-0.wav\", \"speaker\": \"%s\"}\n",
+        id);
+    write_text("ids.jsonl", line);
+    assert_fails(BMUF("pack", "--audio", "ids.jsonl", "--out", "ids"), 65,
+                 "ids.jsonl:1: the speaker is longer than 255 bytes");
     snprintf(line, sizeof line, "{\"id\": \"%s\", \"audio\": \"test-0.wav\"}\n",
              id + 1);
     write_text("ids.jsonl", line);
@@ -377,7 +384,7 @@ int main(void)
         cmocka_unit_test(test_recordings_are_packed),
         cmocka_unit_test(test_shards_are_replaced_with_force_only),
         cmocka_unit_test(test_force_removes_files_of_a_killed_packing),
-        cmocka_unit_test(test_too_long_an_id_is_rejected),
+        cmocka_unit_test(test_too_long_a_name_is_rejected),
         cmocka_unit_test(test_shards_end_by_size),
         cmocka_unit_test(test_labels_can_be_words),
         cmocka_unit_test(test_unknown_symbols_are_counted),

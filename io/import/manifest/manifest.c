@@ -129,6 +129,9 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     if (f->id != NULL && strlen(f->id) > BM_LONGEST_TAG)
         bm_manifest_fault(m, line, "the id is longer than %d bytes",
                           BM_LONGEST_TAG);
+    if (strlen(speaker) > BM_LONGEST_TAG)
+        bm_manifest_fault(m, line, "the speaker is longer than %d bytes",
+                          BM_LONGEST_TAG);
     if (f->path != NULL)
         check_pipe(m, line, f->path);
     if (m->faults.n > before || f->path == NULL)

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* 8 blocks, 4 in an epoch. */
@@ -83,23 +84,29 @@ static void test_the_best_epoch_is_kept(void **state)
     assert_has_only("kept/checkpoints", blocks);
 }
 
-/* Those that other programs write to RUN stay. */
+/* The run is complete, so that no checkpoint is written. Files that other programs
+ * write to RUN stay. */
 static void test_files_of_a_killed_job_are_removed(void **state)
 {
     static const char *const left[] = {
         "kept/.01234567.model-best.safetensors.tmp",
-        "kept/.01234567.config.ini.tmp", "kept/.01234567.report.html.tmp"};
+        "kept/.01234567.config.ini.tmp",
+        "kept/checkpoints/.01234567.block-00000007.safetensors.tmp",
+        "b/.01234567.block-00000007.safetensors.tmp",
+        "kept/.01234567.report.html.tmp"};
     program p;
 
     (void)state;
+    assert_int_equal(mkdir(in_folder("b"), 0777), 0);
     FOR_EACH (i, left)
         write_text(left[i], "half");
     train(&p, "kept", 1,
           "train.epochs=6; train.checkpoint_every=0; train.keep=1; "
-          "train.keep_best=yes");
+          "train.keep_best=yes; train.checkpoint_copies=b");
     assert_ended(&p, 0);
     FOR_EACH (i, left)
-        assert_int_equal(access(in_folder(left[i]), F_OK) == 0, i == 2);
+        assert_int_equal(access(in_folder(left[i]), F_OK) == 0, i == 4);
+    remove_copies();
 }
 
 /* ---- the journal --------------------------------------------------------- */

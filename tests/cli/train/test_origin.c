@@ -537,6 +537,26 @@ static void test_an_epoch_that_is_not_kept_is_an_error(void **state)
     assert_true(access(in_folder("ninth"), F_OK) != 0);
 }
 
+/* As a resumed run does. */
+static void test_a_damaged_checkpoint_is_passed_over(void **state)
+{
+    json_t *start = NULL;
+    int newest = 0;
+    program p;
+
+    (void)state;
+    copy_run("base", "damaged");
+    (void)checkpoints("damaged", &newest);
+    damage(checkpoint_of("damaged", newest), 0.9, 1);
+    remove_run("second");
+    train(&p, "second", 1, "train.from=damaged; train.epochs=1");
+    assert_ended(&p, 0);
+    assert_said(&p, "wrong checksum: the file is damaged; trying an older one");
+    start = last_event("second", "start");
+    assert_true(number(start, "from_block") < newest);
+    json_decref(start);
+}
+
 static void test_explain_shows_where_a_run_starts(void **state)
 {
     program p;
@@ -672,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_a_branch_has_the_same_bits_with_an_exact_code),
         cmocka_unit_test(test_a_branch_of_a_coded_run_starts_from_the_model),
         cmocka_unit_test(test_an_epoch_that_is_not_kept_is_an_error),
+        cmocka_unit_test(test_a_damaged_checkpoint_is_passed_over),
         cmocka_unit_test(test_explain_shows_where_a_run_starts),
         cmocka_unit_test(test_frozen_layers_keep_the_bits_of_the_model),
         cmocka_unit_test(test_a_server_freezes_layers_too),

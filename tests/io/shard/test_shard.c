@@ -698,6 +698,7 @@ static void test_all_shards_that_differ_are_reported(void **_)
     char *directory = corpus_directory();
     corpus a = corpus_make(directory, "a", 5);
     corpus b = corpus_make(directory, "b", 5);
+    corpus c = corpus_make(directory, "c", 5);
     corpus d = corpus_make(directory, "d", 5);
     corpus e = corpus_make(directory, "e", 5);
     bm_dataset *out = NULL;
@@ -705,7 +706,11 @@ static void test_all_shards_that_differ_are_reported(void **_)
     const char *message = NULL;
 
     (void)_;
+    a.meta.features_text = "{\"mels\": 40, \"seed\": 1}";
     b.meta.features = 7;
+    b.meta.features_text = "{\"mels\": 40, \"seed\": 2}";
+    c.meta.features_text = "{\"mels\": 80, \"seed\": 1}";
+    d.meta.features_text = e.meta.features_text = "";
     bm_vocab_free((bm_vocab *)d.meta.vocab);
     d.meta.vocab = corpus_vocab(6);
     assert_ok(bm_vocab_parse(&other, "<blank>\nw\nx\ny\nz\n", false));
@@ -713,6 +718,7 @@ static void test_all_shards_that_differ_are_reported(void **_)
     e.meta.vocab = other;
     corpus_write(&a);
     corpus_write(&b);
+    corpus_write(&c);
     corpus_write(&d);
     corpus_write(&e);
     assert_ok(bm_file_write(corpus_path(directory, "f-00000.bmuf.h5"),
@@ -721,10 +727,14 @@ static void test_all_shards_that_differ_are_reported(void **_)
         bm_file_make_directory(corpus_path(directory, "g-00000.bmuf.h5")));
     assert_int_equal(bm_dataset_open(&out, directory), BM_ERR_FORMAT);
     message = bm_last_error();
-    assert_non_null(strstr(message, "5 problems in 6 shards"));
+    assert_non_null(strstr(message, "6 problems in 7 shards"));
     assert_non_null(
         strstr(message, "b-00000.bmuf.h5 has 7 features per frame, "));
     assert_non_null(strstr(message, "a-00000.bmuf.h5 has 5\n"));
+    assert_non_null(strstr(message, "c-00000.bmuf.h5: features were made with "
+                                    "other settings than those of "));
+    assert_non_null(strstr(message, "a-00000.bmuf.h5; pack again with the "
+                                    "same: features.mels is 80, should be 40"));
     assert_non_null(strstr(message, "d-00000.bmuf.h5 has 6 classes, "));
     assert_non_null(strstr(message, "e-00000.bmuf.h5 and "));
     assert_non_null(
@@ -733,6 +743,7 @@ static void test_all_shards_that_differ_are_reported(void **_)
     assert_non_null(strstr(message, "g-00000.bmuf.h5 is a directory"));
     bm_vocab_free((bm_vocab *)a.meta.vocab);
     bm_vocab_free((bm_vocab *)b.meta.vocab);
+    bm_vocab_free((bm_vocab *)c.meta.vocab);
     bm_vocab_free((bm_vocab *)d.meta.vocab);
     bm_vocab_free(other);
     corpus_remove(directory);
