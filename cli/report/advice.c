@@ -45,6 +45,8 @@ typedef struct listener {
     void (*warn)(void *self, const char *text);
     void *self;
     unsigned rules; /* that do not hold */
+    double from;    /* epochs before the part that is judged */
+    double blocks;  /* of all parts */
 } listener;
 
 static void warn(listener *l, rule r, const char *format, ...)
@@ -52,13 +54,18 @@ static void warn(listener *l, rule r, const char *format, ...)
 
 static void warn(listener *l, rule r, const char *format, ...)
 {
-    char text[512];
+    char text[600] = "";
+    size_t n = 0;
     va_list args;
 
+    if (l->rules & 1U << r)
+        return;
     l->rules |= 1U << r;
-
+    if (l->from > 0)
+        n = (size_t)snprintf(text, sizeof text, "after %g epoch%s: ", l->from,
+                             l->from == 1 ? "" : "s");
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    vsnprintf(text + n, sizeof text - n, format, args);
     va_end(args);
     l->warn(l->self, text);
 }
@@ -180,15 +187,17 @@ static bool keeps_statistics(const bm_regime *s, double size)
     return !s->batch_statistics || s->batch_frames < least || size >= least;
 }
 
-/* Keeps the number of workers if any size of mini-batches and blocks allows it,
- * then the size of mini-batches. False: there is too little data for any. */
+/* Keeps the number of workers if it changes in training, or if any size of
+ * mini-batches and blocks allows it, then the size of mini-batches. False: there
+ * is too little data for any. */
 static bool propose(const bm_regime *s, proposal *p)
 {
     double least =
         s->sequence_frames > 0 ? s->sequence_frames : s->batch_frames;
     bool may_average = s->reset && s->local_momentum > 0 && !s->in_parts;
+    int fewest = s->workers_change ? s->workers : 1;
 
-    for (p->workers = s->workers; p->workers > 0; p->workers--)
+    for (p->workers = s->workers; p->workers >= fewest; p->workers--)
         for (int average = 0; average <= may_average; average++) {
             double size = s->batch_frames;
 
@@ -246,8 +255,9 @@ static void advise_together(listener *l, const bm_regime *s)
             l, RULE_TOGETHER,
             "no block size avoids the warnings about blocks: an epoch has %.0f "
             "frames, in mini-batches of %.0f; use more data or smaller "
-            "mini-batches",
-            s->epoch_frames, s->batch_frames);
+            "mini-batches%s",
+            s->epoch_frames, s->batch_frames,
+            s->workers_change ? ", or fewer workers in block.workers" : "");
         return;
     }
     if (p.workers != s->workers)
@@ -288,15 +298,14 @@ static void advise_on_filter(listener *l, const bm_regime *s, const bm_gains *g)
 static int advise_on_momentum(listener *l, const bm_regime *s,
                               const bm_gains *g)
 {
-    double all = g->per_epoch * (double)s->epochs;
     double warm = warm_up(s->momentum);
     int n = 0;
 
-    if (s->momentum > 0 && all < warm) {
+    if (s->momentum > 0 && l->blocks < warm) {
         warn(l, RULE_FEW_BLOCKS,
              "training ends after %s in %s, before a block momentum of %.4g "
              "has had its effect, which takes %.0f",
-             bm_count_noun((long long)all, "block").text,
+             bm_count_noun((long long)l->blocks, "block").text,
              bm_count_noun(s->epochs, "epoch").text, s->momentum, warm);
         n++;
     }
@@ -424,29 +433,55 @@ static void advise_on_dev(listener *l, const bm_regime *s)
              "(docs/data/formats.md)");
 }
 
-unsigned bm_advise(const bm_regime *s,
-                   void (*report)(void *self, const char *text), void *self)
+const bm_regime *bm_most_workers(const bm_regime *parts, size_t n)
 {
-    listener l = {report, self, 0};
+    const bm_regime *most = parts;
+
+    for (size_t i = 1; i < n; i++)
+        if (parts[i].workers > most->workers)
+            most = &parts[i];
+    return most;
+}
+
+/* Returns how many rules that a proposal keeps do not hold. */
+static int advise_on_part(listener *l, const bm_regime *s)
+{
     bm_gains g = bm_gains_of(s);
     int n = 0;
 
-    advise_on_labels(&l, s);
-    advise_on_dev(&l, s);
-    advise_on_statistics(&l, s);
-    advise_on_schedule(&l, s, &g);
-    advise_on_accumulation(&l, s, &g);
+    l->from = s->from;
+    advise_on_labels(l, s);
+    advise_on_dev(l, s);
+    advise_on_statistics(l, s);
+    advise_on_schedule(l, s, &g);
+    advise_on_accumulation(l, s, &g);
     if (!s->blocks)
-        return l.rules;
-    n = advise_on_blocks(&l, s, &g);
+        return 0;
+    n = advise_on_blocks(l, s, &g);
     if (s->filtered)
-        n += advise_on_momentum(&l, s, &g);
-    advise_on_diloco(&l, s);
+        n += advise_on_momentum(l, s, &g);
+    advise_on_diloco(l, s);
     if (s->filtered && s->workers > 1)
-        advise_on_filter(&l, s, &g);
-    if (n > 0 && !s->begun)
-        advise_together(&l, s);
-    else if (n == 0)
-        advise_on_balance(&l, s, &g);
+        advise_on_filter(l, s, &g);
+    if (n == 0)
+        advise_on_balance(l, s, &g);
+    return n;
+}
+
+unsigned bm_advise(const bm_regime *parts, size_t n,
+                   void (*report)(void *self, const char *text), void *self)
+{
+    listener l = {report, self, 0, 0, 0};
+    int broken = 0;
+
+    for (size_t i = 0; i < n; i++)
+        l.blocks +=
+            bm_gains_of(&parts[i]).per_epoch *
+            (parts[i].lasts > 0 ? parts[i].lasts : (double)parts[i].epochs);
+    for (size_t i = 0; i < n; i++)
+        broken += advise_on_part(&l, &parts[i]);
+    l.from = 0;
+    if (broken > 0 && !parts->begun)
+        advise_together(&l, bm_most_workers(parts, n));
     return l.rules;
 }

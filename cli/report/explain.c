@@ -65,21 +65,12 @@ static bm_status sample_blocks(const bm_plan *plan, bm_filling *out)
     return BM_OK;
 }
 
-/* Settings with other values in later epochs; what is above and below is of the
- * first one. */
-static void print_series(const bm_config *config, FILE *out)
+/* What is above and below is of the first epoch. */
+static void print_change(void *self, const char *name, const char *text,
+                         const bm_series *x)
 {
-    for (const bm_section *s = bm_train_sections(); s->name != NULL; s++)
-        for (const bm_option *o = s->options; o->key != NULL; o++) {
-            const char *text = bm_config_text(config, s->name, o->key);
-            bm_series x;
-
-            if (o->type == BM_SERIES && text != NULL &&
-                bm_series_read(text, true, &x) && bm_series_changes(&x) &&
-                bm_condition_holds(config, s->name, o->key))
-                fprintf(out, "changes           %s.%s = %s\n", s->name, o->key,
-                        text);
-        }
+    (void)x;
+    fprintf(self, "changes           %s = %s\n", name, text);
 }
 
 /* 16 and 64 workers with fewer mini-batches each made 2 to 30 % more errors than
@@ -102,7 +93,7 @@ static void print_blocks(const bm_explained *e, FILE *out)
             "mini-batches      about %.0f of each worker in all epochs\n",
             share * s->workers, share, share * batches, e->gains.per_epoch,
             e->blocks, bm_count_noun(s->epochs, "epoch").text, each);
-    if (workers >= MANY_WORKERS && each < FEW_BATCHES)
+    if (workers >= MANY_WORKERS && each < FEW_BATCHES && !s->workers_change)
         fprintf(out,
                 "                  few for %d workers; start with fewer, such "
                 "as block.workers = %d@0 %d@1:\n                  "
@@ -254,7 +245,7 @@ static bm_status open_network(bm_explained *e, bm_dataset *data, bm_backend *be,
         if (status == BM_OK)
             status = bm_infeasible_check_longest(net->model, other, names[i]);
         if (status == BM_OK && i == 0)
-            e->regime.dev_is_train = other->hash == data->hash;
+            e->parts.part->dev_is_train = other->hash == data->hash;
         bm_dataset_close(other);
     }
     if (status != BM_OK)
@@ -363,14 +354,15 @@ static void print(const bm_explained *e, destination *to)
         print_local(&s->sgd, out);
     if (e->regime.filtered)
         print_filter(e, out);
-    print_series(e->config, out);
+    bm_each_change(e->config, print_change, out);
     print_blocks(e, out);
     print_block_options(e, out);
     print_cost(e, out);
     print_guards(e, out);
     print_sending(&e->sending, e->ranks, out);
     bm_conditions_check(e->config, print_advice, to);
-    bm_advise(&e->regime, print_advice, to);
+    bm_advise_on_changes(s, &e->parts, print_advice, to);
+    bm_advise(e->parts.part, e->parts.n, print_advice, to);
 }
 
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
@@ -384,7 +376,8 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     bm_status status = BM_OK;
 
     BM_TRY(bm_first_plan(s, data, &plan));
-    BM_TRY_DONE(bm_regime_of(s, data, plan, &e.regime));
+    BM_TRY_DONE(bm_parts_of(s, data, &e.parts));
+    e.regime = *e.parts.part;
     e.gains = bm_gains_of(&e.regime);
     e.numbers = numbers_of(&s->augment, e.regime.epoch_frames, data->features);
     BM_TRY_DONE(sample_blocks(plan, &e.filling));

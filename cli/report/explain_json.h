@@ -3,7 +3,7 @@
 #define BM_CLI_REPORT_EXPLAIN_JSON_H
 
 #include "bmuf/trainer/trainer.h"
-#include "cli/report/advice.h"
+#include "cli/report/regime.h"
 #include "cli/report/traffic.h"
 #include "cli/settings.h"
 #include "cli/train/origin.h"
@@ -19,7 +19,8 @@ typedef struct bm_explained {
     const bm_dataset *data;
     bm_model *model;
     int ranks;
-    bm_regime regime;
+    bm_parts parts;
+    bm_regime regime; /* of the first of them */
     bm_gains gains;
     bm_filling filling;
     double blocks;  /* in all epochs */

@@ -168,22 +168,19 @@ static void advise_augment(bm_training *t)
 /* Logs warnings about the settings. Fails with BM_ERR_MEMORY. */
 static bm_status advise(bm_training *t)
 {
-    bm_regime what = {0};
-    bm_plan *plan = NULL;
-    bm_status status = BM_OK;
+    bm_parts parts;
+    bm_regime *first = parts.part;
 
-    BM_TRY(bm_first_plan(t->set, t->train, &plan));
-    status = bm_regime_of(t->set, t->train, plan, &what);
-    bm_plan_free(plan);
-    BM_TRY(status);
-    what.begun = t->newest[0] != '\0';
-    what.dev_is_train = t->dev != NULL && t->dev->hash == t->train->hash;
-    t->momentum = what.momentum;
-    t->block_rate = what.rate;
-    log_filter(t, &what);
+    BM_TRY(bm_parts_of(t->set, t->train, &parts));
+    first->begun = t->newest[0] != '\0';
+    first->dev_is_train = t->dev != NULL && t->dev->hash == t->train->hash;
+    t->momentum = first->momentum;
+    t->block_rate = first->rate;
+    log_filter(t, first);
     bm_conditions_check(t->config, log_advice, t);
     advise_augment(t);
-    bm_advise(&what, log_advice, t);
+    bm_advise_on_changes(t->set, &parts, log_advice, t);
+    bm_advise(parts.part, parts.n, log_advice, t);
     return BM_OK;
 }
 

@@ -60,35 +60,53 @@ static bm_status measure_frame(const bm_tuning *t, long seed, double *frame_s,
     return BM_OK;
 }
 
-/* Seconds of an epoch of a job with these settings, the mean if workers change. */
-static bm_status epoch_of(const bm_tuning *t, bm_tune_job job,
-                          const bm_settings *s, double *out)
+/* How long the epochs of a trial take on the cluster. */
+typedef struct pace {
+    bm_parts parts;
+    double epoch_s[BM_SERIES_MOST]; /* of an epoch of each part */
+} pace;
+
+static bm_status pace_of(const bm_tuning *t, bm_tune_job job,
+                         const bm_settings *s, pace *out)
 {
-    bm_plan *plan = NULL;
-    bm_regime r = {0};
     bm_network network;
     bm_exchange_cost x;
     bm_load load;
     bm_load_source of;
     double frame_s = 0, variation = 0;
     int n = (int)s->job.workers;
-    bm_status status = BM_OK;
 
     /* The first seed's run may go on while another one of trial 0 has ended. */
     BM_TRY(
         measure_frame(t, job.trial == 0 ? job.seed : 0, &frame_s, &variation));
     BM_TRY(bm_network_read(t->set.network, &network));
     BM_TRY(exchange_of(s, &network, &x));
-    BM_TRY(bm_first_plan(s, t->train, &plan));
-    status = bm_regime_of(s, t->train, plan, &r);
-    bm_plan_free(plan);
-    BM_TRY(status);
-    BM_TRY(bm_load_settings(s, t->train, frame_s * r.batch_frames, &load, &of));
-    load.variation = variation;
-    load = bm_load_on_cores(&load, network.cores, n);
-    *out = r.epoch_frames * r.passes / (double)r.epochs / r.batch_frames *
-           bm_forecast_step(method_of(s), &load, &x, n);
+    BM_TRY(bm_parts_of(s, t->train, &out->parts));
+    for (size_t i = 0; i < out->parts.n; i++) {
+        const bm_regime *r = &out->parts.part[i];
+
+        BM_TRY(bm_load_settings(s, t->train, frame_s * r->batch_frames, &load,
+                                &of));
+        load.block_steps = bm_gains_of(r).steps;
+        load.variation = variation;
+        load = bm_load_on_cores(&load, network.cores, n);
+        out->epoch_s[i] = r->epoch_frames / r->workers / r->batch_frames *
+                          bm_forecast_step(method_of(s), &load, &x, n);
+    }
     return BM_OK;
+}
+
+/* Of so many epochs from the beginning, also of a fraction. */
+static double seconds_of(const pace *p, double epochs)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < p->parts.n; i++) {
+        const bm_regime *r = &p->parts.part[i];
+
+        sum += p->epoch_s[i] * fmin(fmax(epochs - r->from, 0), r->lasts);
+    }
+    return sum;
 }
 
 /* Epochs, with a fraction, until the line through the errors after each epoch
@@ -114,15 +132,17 @@ bm_status bm_trial_time(const bm_tuning *t, const bm_run_summary *run,
     size_t epochs = bm_trial_trained(t, run, r->job);
     bm_config *config = NULL;
     bm_settings set;
-    double epoch_s = 0, target = t->set.target / 100;
+    pace p;
+    double target = t->set.target / 100,
+           reached = crossing(run, epochs, target);
     bm_status status = BM_OK;
 
     BM_TRY(bm_trial_settings(t, &t->trials[r->job.trial], &config, &set));
-    status = epoch_of(t, r->job, &set, &epoch_s);
+    status = pace_of(t, r->job, &set, &p);
     bm_config_free(config);
     BM_TRY(status);
-    r->cluster_s = (double)epochs * epoch_s;
-    r->target_s = crossing(run, epochs, target) * epoch_s;
+    r->cluster_s = seconds_of(&p, (double)epochs);
+    r->target_s = isnan(reached) ? NAN : seconds_of(&p, reached);
     r->score = isnan(r->target_s) ? log(r->cluster_s * r->ler / target)
                                   : log(r->target_s);
     return BM_OK;

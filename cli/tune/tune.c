@@ -38,15 +38,10 @@ static void ignore(void *self, const char *text)
 static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
                              unsigned *out)
 {
-    bm_plan *plan = NULL;
-    bm_regime regime = {0};
-    bm_status status = BM_OK;
+    bm_parts parts;
 
-    BM_TRY(bm_first_plan(set, t->train, &plan));
-    status = bm_regime_of(set, t->train, plan, &regime);
-    bm_plan_free(plan);
-    BM_TRY(status);
-    *out = bm_advise(&regime, ignore, NULL);
+    BM_TRY(bm_parts_of(set, t->train, &parts));
+    *out = bm_advise(parts.part, parts.n, ignore, NULL);
     return BM_OK;
 }
 
@@ -318,8 +313,7 @@ static void describe(const bm_tuning *t)
 
 static bm_status open_data(bm_tuning *t)
 {
-    bm_plan *plan = NULL;
-    bm_status status = BM_OK;
+    bm_parts parts;
 
     if (t->given.data.dev[0] == '\0')
         return BM_FAIL(BM_ERR_CONFIG,
@@ -328,10 +322,8 @@ static bm_status open_data(bm_tuning *t)
     BM_TRY(bm_settings_open_data(&t->given, &t->train));
     BM_TRY(bm_dataset_open(&t->dev, t->given.data.dev));
     t->epochs = bm_settings_epochs(&t->given, t->train);
-    BM_TRY(bm_first_plan(&t->given, t->train, &plan));
-    status = bm_regime_of(&t->given, t->train, plan, &t->regime);
-    bm_plan_free(plan);
-    BM_TRY(status);
+    BM_TRY(bm_parts_of(&t->given, t->train, &parts));
+    t->regime = *bm_most_workers(parts.part, parts.n);
     return warnings_of(t, &t->given, &t->warnings);
 }
 

@@ -64,7 +64,7 @@ typedef struct bm_tuning {
 
     bm_config *config; /* as given */
     bm_settings given;
-    bm_regime regime;
+    bm_regime regime;  /* of its part with the most workers */
     unsigned warnings; /* of bm_advise for the given configuration */
     bm_dataset *train, *dev;
     long epochs;     /* of a whole trial, unless that is searched */

@@ -155,14 +155,12 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
                            double step_s, bm_load *out, bm_load_source *of)
 {
     bm_recogniser net = {0};
-    bm_regime what = {0};
-    bm_plan *plan = NULL;
+    bm_parts parts;
     bm_backend *be = NULL;
     bm_status status = BM_OK;
 
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
-    BM_TRY_DONE(bm_first_plan(s, data, &plan));
-    BM_TRY_DONE(bm_regime_of(s, data, plan, &what));
+    BM_TRY_DONE(bm_parts_of(s, data, &parts));
     BM_TRY_DONE(
         bm_settings_locate_net(s, bm_recogniser_new(&net, be, &s->model, data,
                                                     1, (uint64_t)s->job.seed)));
@@ -170,16 +168,15 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
                      .quantise_rate = QUANTISE_RATE,
                      .step_s = step_s,
                      .backward_s = step_s * 2 / 3, /* two of three products */
-                     .block_steps = bm_gains_of(&what).steps};
+                     .block_steps = bm_gains_of(parts.part).steps};
     *of = (bm_load_source){.workers = (int)s->job.workers,
-                           .frames = what.batch_frames,
+                           .frames = parts.part->batch_frames,
                            .step_s = step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", s->train.strategy);
     status = count_layers(s->model.net, &out->layers);
 done:
     bm_recogniser_close(&net);
     bm_backend_close(be);
-    bm_plan_free(plan);
     return status;
 }
 

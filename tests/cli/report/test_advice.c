@@ -49,7 +49,7 @@ static received warnings_of(const bm_regime *s)
 {
     received t = {0};
 
-    bm_advise(s, listen, &t);
+    bm_advise(s, 1, listen, &t);
     return t;
 }
 
@@ -588,12 +588,55 @@ static void test_each_rule_has_a_bit(void **_)
     fast.rate = 2, fast.momentum = 0.875;
     faster.rate = 3, faster.momentum = 0.8125;
     late.epoch_frames = 10 * late.block_frames;
-    assert_int_equal(bm_advise(&fine, listen, &t), 0);
-    broken = bm_advise(&fast, listen, &t);
+    assert_int_equal(bm_advise(&fine, 1, listen, &t), 0);
+    broken = bm_advise(&fast, 1, listen, &t);
     assert_int_not_equal(broken, 0);
-    assert_int_equal(bm_advise(&faster, listen, &t), broken);
-    assert_int_not_equal(bm_advise(&late, listen, &t), 0);
-    assert_int_equal(bm_advise(&late, listen, &t) & broken, 0);
+    assert_int_equal(bm_advise(&faster, 1, listen, &t), broken);
+    assert_int_not_equal(bm_advise(&late, 1, listen, &t), 0);
+    assert_int_equal(bm_advise(&late, 1, listen, &t) & broken, 0);
+}
+
+static received warnings_of_two(const bm_regime parts[2])
+{
+    received t = {0};
+
+    bm_advise(parts, 2, listen, &t);
+    return t;
+}
+
+/* Each rule once, with the epoch that its part begins at; the blocks that momentum
+ * has are those of both parts; a proposal is for all workers. */
+static void test_parts_of_training_are_judged_together(void **_)
+{
+    bm_regime parts[2] = {sensible(), sensible()};
+    received t = {0};
+
+    (void)_;
+    for (int i = 0; i < 2; i++) {
+        parts[i].some_workers = parts[i].workers_change = true;
+        parts[i].epochs = 4;
+    }
+    parts[0].workers = 1;
+    parts[0].block_frames = parts[0].epoch_frames / 2;
+    parts[0].momentum = 0.9; /* takes 10 blocks: 106, not 4 epochs of 2 */
+    parts[0].lasts = 3;
+    parts[1].from = 3;
+    parts[1].lasts = 1;
+    assert_true(bm_most_workers(parts, 2) == &parts[1]);
+    assert_int_equal(warnings_of_two(parts).n, 0);
+
+    parts[1].batch_frames = 60000; /* two of a worker's share */
+    t = warnings_of_two(parts);
+    assert_int_equal(t.n, 2);
+    assert_int_equal(
+        strncmp(t.text, "after 3 epochs: sgd.momentum = 0.9 needs 10", 43), 0);
+    assert_non_null(strstr(t.text, "\nthese settings avoid the warnings"));
+    assert_null(strstr(t.text, "workers="));
+
+    parts[0].batch_frames = parts[0].block_frames / 2; /* the same in both */
+    t = warnings_of_two(parts);
+    assert_int_equal(strncmp(t.text, "sgd.momentum = 0.9 needs 10", 27), 0);
+    assert_null(strstr(strstr(t.text, "needs 10") + 1, "needs 10"));
 }
 
 int main(void)
@@ -625,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_what_is_proposed_goes_with_the_other_settings),
         cmocka_unit_test(test_what_is_proposed_leaves_no_warning),
         cmocka_unit_test(test_each_rule_has_a_bit),
+        cmocka_unit_test(test_parts_of_training_are_judged_together),
     };
     return RUN_GROUP("advice", tests);
 }

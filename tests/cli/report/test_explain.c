@@ -68,6 +68,82 @@ static void test_explain_says_if_mini_batches_are_few_for_many_workers(void **_)
     }
 }
 
+/* Blocks of 1.2 times the mini-batches that momentum takes to build up if one
+ * worker has them, of 0.6 times if two have. */
+static void test_explain_judges_later_epochs(void **_)
+{
+    double mean = (double)speech_total(42, speech_frames) / 42;
+    char total[60], size[60];
+    outcome o;
+
+    (void)_;
+    snprintf(total, sizeof total, "block.frames_total=%.0f", 6 * mean);
+#define EXPLAIN(workers, size)                                                 \
+    BMUF("explain", "tiny.ini", "--set", "batch.sequences=1", "--set",         \
+         "sgd.momentum=0.8", "--set", "sgd.local_state=reset", "--set",        \
+         "bmuf.momentum=0.3", "--set", workers, "--set", size)
+    o = EXPLAIN("block.workers=1", total);
+    assert_null(strstr(o.out, "warning: sgd.momentum"));
+    o = EXPLAIN("block.workers=0", total);
+    assert_says(o.out, "\nwarning: sgd.momentum = 0.8 needs 5 steps");
+    o = EXPLAIN("block.workers=1@0 2@2", total);
+    assert_says(o.out,
+                "\nwarning: after 2 epochs: sgd.momentum = 0.8 needs 5 steps");
+    assert_int_equal(count_of(o.out, "needs 5 steps"), 1);
+
+    /* What it proposes keeps the change of workers, and helps. */
+    assert_says(o.out, "these settings avoid the warnings about blocks: --set "
+                       "block.frames_total=");
+    snprintf(size, sizeof size, "block.frames_total=%.0f",
+             number_after(o.out, "--set block.frames_total="));
+    o = EXPLAIN("block.workers=1@0 2@2", size);
+    assert_null(strstr(o.out, "warning: "));
+#undef EXPLAIN
+}
+
+static void test_explain_warns_of_changes_that_never_come(void **_)
+{
+    static const struct {
+        const char *setting, *warning;
+    } rows[] = {
+        {"block.workers=1@0 2@3",
+         "warning: block.workers = 1@0 2@3: training ends after 3 epochs, "
+         "before epoch 3, where its last value begins"},
+        {"block.workers=1@0 2@2", NULL},
+        {"bmuf.momentum=0.3@0 0.4@100", "bmuf.momentum = 0.3@0 0.4@100: tra"},
+        {"slowmo.slowmo_momentum=0.3@0 0.4@100",
+         NULL}, /* of another strategy */
+    };
+
+    (void)_;
+    FOR_EACH (i, rows) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", rows[i].setting);
+
+        assert_code(o, 0);
+        if (rows[i].warning != NULL)
+            assert_says(o.out, rows[i].warning);
+        else
+            assert_null(strstr(o.out, ": training ends after"));
+    }
+}
+
+/* Nor is a list that has been given proposed. */
+static void test_explain_says_which_workers_never_train(void **_)
+{
+    outcome o = BMUF("explain", "tiny.ini", "--set", "job.workers=16", "--set",
+                     "block.workers=1@0 4@1", "--set", "batch.sequences=1");
+
+    (void)_;
+    assert_says(o.out, "warning: block.workers = 1@0 4@1: of 16 workers 12 "
+                       "never train; let it rise to 16, or set job.workers = "
+                       "4\n");
+    assert_null(strstr(o.out, "start with fewer"));
+    o = BMUF("explain", "tiny.ini", "--set", "job.workers=16", "--set",
+             "block.workers=4@0 16@1", "--set", "batch.sequences=1");
+    assert_null(strstr(o.out, "never train"));
+    assert_null(strstr(o.out, "start with fewer"));
+}
+
 static void test_json_has_the_numbers_of_the_text(void **_)
 {
     static const char *const words[] = {"explain", "tiny.ini",
@@ -440,6 +516,9 @@ int main(void)
         cmocka_unit_test(test_explain_agrees_with_the_formulas),
         cmocka_unit_test(
             test_explain_says_if_mini_batches_are_few_for_many_workers),
+        cmocka_unit_test(test_explain_judges_later_epochs),
+        cmocka_unit_test(test_explain_warns_of_changes_that_never_come),
+        cmocka_unit_test(test_explain_says_which_workers_never_train),
         cmocka_unit_test(test_json_has_the_numbers_of_the_text),
         cmocka_unit_test(test_slower_recordings_take_more_memory),
         cmocka_unit_test(test_explain_says_what_is_augmented),
