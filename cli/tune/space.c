@@ -110,13 +110,14 @@ static void add_filter(bm_space *s, const bm_settings *set, const bm_regime *r)
               false);
 }
 
-/* A first epoch by a quarter of the workers (docs/tuning.md). */
+/* A first epoch by a quarter of the workers (docs/tuning.md), if there are
+ * others. */
 static void add_workers(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     char growing[BM_AXIS_TEXT];
     const char *const words[] = {"0", growing};
 
-    if (set->block.workers.value[0] > 0 || r->workers < 4 ||
+    if (set->block.workers.value[0] > 0 || r->workers < 4 || r->epochs < 2 ||
         bm_fragments_wanted(&set->block))
         return;
     snprintf(growing, sizeof growing, "%d@0 %d@1", r->workers / 4, r->workers);

@@ -239,6 +239,10 @@ static void test_a_strategy_has_the_axes_that_count(void **_)
     (void)_;
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 6);
+    regime.epochs = 1; /* there is none after the first */
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_int_equal(s.n, 5);
+    regime.epochs = 2;
     regime.filtered = false; /* averaging */
     assert_ok(bm_space_new(&s, "", &set, &regime));
     assert_int_equal(s.n, 4);

@@ -1,0 +1,132 @@
+/*
+ * Searches of configurations whose workers or blocks change in training
+ * (VALUE@EPOCH): their axes, and their times to a target.
+ */
+#include "core/file/file.h"
+#include "tests/support/command.h"
+#include "tests/support/folder.h"
+#include "tests/support/program.h"
+#include "tests/support/results.h"
+#include "tests/support/speech.h"
+#include "tests/support/support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char configuration[] = "[data]\n"
+                                    "train = train\n"
+                                    "dev = dev\n"
+                                    "[model]\n"
+                                    "net = stack:3 linear:16 tanh linear\n"
+                                    "[train]\n"
+                                    "epochs = 8\n"
+                                    "rate = 0.01\n"
+                                    "[job]\n"
+                                    "workers = 4\n"
+                                    "device = cpu\n"
+                                    "[batch]\n"
+                                    "sequences = 1\n"
+                                    "[block]\n"
+                                    "steps = 5\n"
+                                    "workers = 1@0 4@1\n"
+                                    "[tune]\n"
+                                    "rungs = 2\n"
+                                    "seeds = 1\n"
+                                    "finalists = 1\n"
+                                    "step_ms = 100\n";
+
+static int set_up(void **state)
+{
+    if (digits_set_up(state) != 0)
+        return -1;
+    write_text("series.ini", configuration);
+    return 0;
+}
+
+/* field [20] <- the fields of a line of a table; returns how many. */
+static int split(const char *line, char field[20][64])
+{
+    int n = 0;
+
+    for (const char *at = line; at != NULL && n < 20; n++) {
+        snprintf(field[n], 64, "%.*s", (int)strcspn(at, "\t"), at);
+        at = strchr(at, '\t');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return n;
+}
+
+/* A field of the row of trials.tsv for a trial and a rung, by the name of its
+ * column; "": there is no such column. */
+static void field_of(const char *directory, const char *trial, const char *rung,
+                     const char *column, char out[64])
+{
+    char path[200], *text = NULL, *rest = NULL, head[20][64], row[20][64];
+    int n = 0;
+
+    out[0] = '\0';
+    snprintf(path, sizeof path, "%s/trials.tsv", directory);
+    assert_ok(bm_file_read(in_folder(path), 1 << 24, &text, &(size_t){0}));
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (n == 0) {
+            n = split(line, head);
+            continue;
+        }
+        split(line, row);
+        for (int k = 0; k < n; k++)
+            if (strcmp(row[0], trial) == 0 && strcmp(row[2], rung) == 0 &&
+                strcmp(head[k], column) == 0)
+                snprintf(out, 64, "%s", row[k]);
+    }
+    free(text);
+}
+
+static double number_of(const char *directory, const char *trial,
+                        const char *rung, const char *column)
+{
+    char text[64];
+
+    field_of(directory, trial, rung, column, text);
+    return strtod(text, NULL);
+}
+
+/* The usual axes are those of all four workers; only block.workers is not
+ * searched. The first epoch takes as long as four of the others. */
+static void test_workers_that_change(void **_)
+{
+    char steps[64];
+    double epochs = 0, ratio = 0;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "series.ini", "--out", "workers", "--trials", "3",
+                "--target", "99", "--network", "nvlink", "--set",
+                "schedule.kind=constant");
+    assert_ended(&p, 0);
+    field_of("workers", "t000", "2", "block.steps", steps);
+    assert_string_equal(steps, "5");
+    assert_true(number_of("workers", "t000", "2", "time constant") > 0);
+    /* zeta / (1 - eta) / N: auto is 1 */
+    assert_true(fabs(number_of("workers", "t000", "2", "gain") - 1) < 1e-6);
+    field_of("workers", "t000", "2", "block.workers", steps);
+    assert_string_equal(steps, ""); /* no such axis */
+
+    epochs = number_of("workers", "t001", "1", "epochs");
+    assert_true(epochs >= 2 && epochs < 8);
+    ratio = number_of("workers", "t001", "1", "cluster_s") /
+            number_of("workers", "t001", "2", "cluster_s");
+    assert_float_equal(ratio, (4 + epochs - 1) / (4 + 7), 0.03);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_workers_that_change),
+    };
+
+    return cmocka_run_group_tests_name("tune_series", tests, set_up,
+                                       digits_tear_down);
+}
