@@ -156,27 +156,46 @@ static void write_message(const report *r, size_t k)
                              r->runs.names[k], r->scored[k].failure);
 }
 
-/* The mean of the runs of a group, and how far they are apart. */
+/* One that has converged is at the end of its training. */
+static size_t epochs_reached(const bm_run_summary *s)
+{
+    return strcmp(s->state, "converged") == 0 ? s->epochs_wanted
+                                              : s->epochs_done;
+}
+
+/* The mean of the runs of a group that have come as far as the furthest, and how
+ * far they are apart; the others, such as trials that were stopped, would make it
+ * worse. */
 static void write_group(const report *r, const bm_run_group *g)
 {
     double sum = 0, low = NAN, high = NAN;
-    size_t n = 0;
+    size_t n = 0, epochs = 0;
+    char of[140] = "";
 
     for (size_t i = 0; i < g->n; i++) {
-        double ler = r->runs.all[g->members[i]].best_ler;
+        const bm_run_summary *s = &r->runs.all[g->members[i]];
 
-        if (isnan(ler))
+        if (!isnan(s->best_ler) && epochs_reached(s) > epochs)
+            epochs = epochs_reached(s);
+    }
+    for (size_t i = 0; i < g->n; i++) {
+        const bm_run_summary *s = &r->runs.all[g->members[i]];
+
+        if (isnan(s->best_ler) || epochs_reached(s) != epochs)
             continue;
-        sum += ler;
-        low = fmin(low, ler);
-        high = fmax(high, ler);
+        sum += s->best_ler;
+        low = fmin(low, s->best_ler);
+        high = fmax(high, s->best_ler);
         n++;
     }
-    if (g->n > 1 && n > 0)
-        bm_report_page_words(
-            r->f,
-            "%s: best dev error %.2f %% in the mean, from %.2f to %.2f %%.",
-            g->name, 100 * sum / (double)n, 100 * low, 100 * high);
+    if (g->n < 2 || n == 0)
+        return;
+    if (n < g->n)
+        snprintf(of, sizeof of, " of the %zu that have come to %s", n,
+                 bm_count_noun((long long)epochs, "epoch").text);
+    bm_report_page_words(
+        r->f, "%s: best dev error %.2f %% in the mean%s, from %.2f to %.2f %%.",
+        g->name, 100 * sum / (double)n, of, 100 * low, 100 * high);
 }
 
 static void write_results(const report *r)

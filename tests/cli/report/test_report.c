@@ -375,6 +375,31 @@ static void test_seeds_are_drawn_as_a_band(void **_)
 }
 
 /* A job that was killed in the middle of a line, before its first model. */
+/* One that was stopped after three of five epochs is not in the mean. */
+static void test_the_mean_is_of_runs_with_as_many_epochs(void **_)
+{
+    json_t *a = result_of(BMUF("info", "a", "--json"));
+    json_t *c = result_of(BMUF("info", "c", "--json"));
+    double one = number(a, "best_ler"), two = number(c, "best_ler");
+    char words[200];
+
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "e", "--until", "3", "--set",
+                     "train.epochs=5", "--set", "schedule.kind=constant",
+                     "--set", "train.rate=0.05", "--set", "job.seed=3"),
+                0);
+    assert_code(
+        BMUF("report", "a", "c", "e", "--no-examples", "--out", "bands.html"),
+        0);
+    snprintf(words, sizeof words,
+             "a and 2 more: best dev error %.2f %% in the mean of the 2 that "
+             "have come to 5 epochs, from %.2f to %.2f %%.",
+             100 * (one + two) / 2, 100 * fmin(one, two), 100 * fmax(one, two));
+    assert_says(page("bands.html"), words);
+    json_decref(a);
+    json_decref(c);
+}
+
 static void test_a_killed_run_has_a_report(void **_)
 {
     (void)_;
@@ -649,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_the_worst_sequence_is_the_first_example),
         cmocka_unit_test(test_colours_mark_the_errors),
         cmocka_unit_test(test_seeds_are_drawn_as_a_band),
+        cmocka_unit_test(test_the_mean_is_of_runs_with_as_many_epochs),
         cmocka_unit_test(test_a_killed_run_has_a_report),
         cmocka_unit_test(test_a_set_that_is_not_there_is_an_error),
         cmocka_unit_test(test_names_are_escaped),
