@@ -1,5 +1,6 @@
 #include "cli/tune/space.h"
 
+#include "core/log.h"
 #include "core/words.h"
 
 #include <math.h>
@@ -60,15 +61,18 @@ static double least_steps(const bm_regime *r)
     return r->reset ? ceil((1 - 1e-9) / (1 - r->local_momentum)) : 2;
 }
 
-static double given_steps(const bm_regime *r)
+/* As set, which may be more than the even blocks of an epoch have. */
+static double given_steps(const bm_settings *set, const bm_regime *r)
 {
-    return fmax(round(steps_of(r)), 1);
+    double steps = bm_series_at(&set->block.steps, r->from);
+
+    return steps > 0 ? steps : fmax(round(steps_of(r)), 1);
 }
 
 /* An epoch has at least two blocks. */
 static void add_steps(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
-    double given = given_steps(r), least = least_steps(r);
+    double given = given_steps(set, r), least = least_steps(r);
     double most = r->epoch_frames / r->workers / r->batch_frames / 2;
 
     if (set->block.frames_per_worker.value[0] > 0)
@@ -95,8 +99,8 @@ static double gain_of(const bm_regime *r)
 static void add_filter(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     double given = time_constant_of(r), high = bm_longest_time_constant(r);
-    double shortest =
-        fmin(least_steps(r), given_steps(r)) * r->workers * r->batch_frames;
+    double shortest = fmin(least_steps(r), given_steps(set, r)) * r->workers *
+                      r->batch_frames;
     double low = fmin(fmax(r->epoch_frames / 64, shortest), high / 2);
 
     if (given > 0) {
@@ -191,7 +195,7 @@ static double derived_value(const bm_axis *a, const bm_settings *set,
     if (strcmp(a->name, gain) == 0)
         return gain_of(r);
     if (strcmp(a->name, "block.steps") == 0)
-        return round(steps_of(r));
+        return given_steps(set, r);
     if (strcmp(a->name, "bmuf.momentum") == 0)
         return r->momentum;
     if (strcmp(a->name, "train.rate") == 0)
@@ -199,15 +203,61 @@ static double derived_value(const bm_axis *a, const bm_settings *set,
     return NAN;
 }
 
-/* The text of a setting, or of its default; NULL: it has neither. */
-static const char *setting_text(const bm_axis *a, const bm_config *config)
+static bool is_derived(const bm_axis *a)
 {
-    size_t n = strcspn(a->name, ".");
+    return strchr(a->name, '.') == NULL;
+}
+
+/* The text of a setting "section.key"; NULL: it was not given. */
+static const char *given_text(const char *name, const bm_config *config)
+{
+    size_t n = strcspn(name, ".");
     char section[64] = "";
+
+    memcpy(section, name, n);
+    return bm_config_text(config, section, name + n + 1);
+}
+
+static bool changes(const char *name, const bm_config *config)
+{
+    const char *text = given_text(name, config);
+    bm_series x;
+
+    return text != NULL && bm_series_read(text, true, &x) &&
+           bm_series_changes(&x);
+}
+
+/* The setting behind an axis that changes in training, VALUE@EPOCH; NULL: none. */
+static const char *changing_setting(const bm_axis *a, const bm_config *config)
+{
+    static const char *const rows[][4] = {
+        {time_constant, "bmuf.momentum"},
+        {gain, "bmuf.rate", "bmuf.momentum"},
+        {"block.steps", "block.steps", "block.frames_per_worker",
+         "block.frames_total"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int k = 1; k < 4 && rows[i][k] != NULL; k++)
+            if (strcmp(rows[i][0], a->name) == 0 && changes(rows[i][k], config))
+                return rows[i][k];
+    return !is_derived(a) && changes(a->name, config) ? a->name : NULL;
+}
+
+/* The text of the setting of an axis, or of its default. NULL: it has neither, or
+ * says that the value follows from others: a number that is not given, or 0. */
+static const char *own_text(const bm_axis *a, const bm_config *config,
+                            bool follows)
+{
     const char *text = NULL;
 
-    memcpy(section, a->name, n);
-    text = bm_config_text(config, section, a->name + n + 1);
+    if (is_derived(a))
+        return NULL;
+    text = given_text(a->name, config);
+    if (follows && (text == NULL || number_of(text) == 0)) {
+        text = bm_axis_option(bm_train_sections(), a->name)->fallback;
+        return text == NULL || !isnan(number_of(text)) ? NULL : text;
+    }
     return text != NULL
                ? text
                : bm_axis_option(bm_train_sections(), a->name)->fallback;
@@ -216,25 +266,27 @@ static const char *setting_text(const bm_axis *a, const bm_config *config)
 static bm_given_value given_on(const bm_axis *a, const bm_settings *set,
                                const bm_regime *r)
 {
+    double derived = derived_value(a, set, r), x = NAN, place = NAN;
+    const char *changing = changing_setting(a, set->config);
+    const char *text = own_text(a, set->config, !isnan(derived));
     bm_given_value g = {0};
-    double x = derived_value(a, set, r), place = NAN;
 
+    if (text != NULL) {
+        place = bm_axis_place(a, text);
+        x = number_of(text);
+    }
     if (isnan(x))
-        g.text = setting_text(a, set->config);
-    if (g.text != NULL) {
-        place = bm_axis_place(a, g.text);
-        x = strtod(g.text, NULL);
-    }
+        x = isnan(derived) && text != NULL ? strtod(text, NULL) : derived;
+    g.there = !isnan(place) || (changing == NULL && has_number(a, x));
     g.u = fmin(isnan(place) ? nearest(a, x) : place, 1 - 1e-9);
-    if (g.text != NULL)
-        x = number_of(g.text);
-    g.there = !isnan(place) || has_number(a, x);
-    if (g.there) {
-        g.text = NULL;
+    if (g.there)
         bm_axis_text(a, g.u, g.number);
-    } else if (g.text == NULL) {
+    else if (changing != NULL)
+        g.text = given_text(changing, set->config);
+    else if (text != NULL && isnan(number_of(text)) && isnan(derived))
+        g.text = text;
+    else
         snprintf(g.number, sizeof g.number, "%.6g", x);
-    }
     return g;
 }
 
@@ -250,6 +302,37 @@ static void find_given(bm_space *s, const bm_settings *set, const bm_regime *r)
         s->given[k] = g;
         s->given_apart = s->given_apart || !(g.there || ranges);
     }
+}
+
+/* Trials do not have the changes of a setting that is searched. */
+static void warn_of_changes(const bm_space *s, const bm_settings *set)
+{
+    const char *said = NULL;
+
+    for (size_t k = 0; k < s->n; k++) {
+        const char *name = changing_setting(&s->axis[k], set->config);
+
+        if (name == NULL || name == said || s->given[k].there)
+            continue;
+        said = name;
+        bm_log(BM_WARNING,
+               "%s = %s changes in training; other trials have one value in "
+               "all epochs, as it is searched: to keep the changes, give "
+               "--over without it",
+               name, given_text(name, set->config));
+    }
+}
+
+bool bm_space_is_given(const bm_space *s, const double *x)
+{
+    for (size_t k = 0; k < s->n; k++) {
+        char text[BM_AXIS_TEXT];
+
+        bm_axis_text(&s->axis[k], x[k], text);
+        if (!s->given[k].there || strcmp(text, s->given[k].number) != 0)
+            return false;
+    }
+    return s->fixed.n == 0;
 }
 
 void bm_space_given(const bm_space *s, double *x)
@@ -329,6 +412,7 @@ bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        "tune.over: no setting has a range; give one as "
                        "train.rate=0.01..0.2");
     find_given(out, set, regime);
+    warn_of_changes(out, set);
     return BM_OK;
 }
 
@@ -358,11 +442,6 @@ static void derive(const bm_space *s, const double *x, bm_assignments *out)
     assign(out, "bmuf.momentum=%.4g", eta);
     a = find(s, gain, x, &u);
     assign(out, "bmuf.rate=%.3g", bm_axis_value(a, u) * s->workers * (1 - eta));
-}
-
-static bool is_derived(const bm_axis *a)
-{
-    return strchr(a->name, '.') == NULL;
 }
 
 void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out)

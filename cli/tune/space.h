@@ -64,6 +64,10 @@ BM_CHECKED bm_status bm_space_new(bm_space *out, const char *over,
 /* x [n] <- the point that is nearest to the configuration as it was given. */
 void bm_space_given(const bm_space *s, double *x);
 
+/* Whether the point has the values of the configuration as it was given, and no
+ * setting is fixed. */
+bool bm_space_is_given(const bm_space *s, const double *x);
+
 void bm_space_assign(const bm_space *s, const double *x, bm_assignments *out);
 
 #endif

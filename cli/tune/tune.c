@@ -73,7 +73,7 @@ static bool accepts(void *self, const double *x, bm_leniency leniency)
     bm_space_assign(&t->space, x, &a);
     if (bm_search_trials(t->search) == 0) /* the given configuration */
         return true;
-    if (is_repeated(t, &a))
+    if (is_repeated(t, &a) || bm_space_is_given(&t->space, x))
         return false;
     if (bm_trial_settings(t, &a, &config, &set) != BM_OK) {
         snprintf(t->refusal, sizeof t->refusal, "%s", bm_last_message());

@@ -186,6 +186,64 @@ static void test_the_given_values_are_kept(void **_)
     assert_string_equal(s.given[0].number, "0.02");
 }
 
+static const char *given(const bm_space *s, size_t k)
+{
+    return s->given[k].text != NULL ? s->given[k].text : s->given[k].number;
+}
+
+/* Not with those that follow from them: blocks of 20 mini-batches that are evened
+ * out to 19, momentum that changes, auto. */
+static void test_the_given_values_are_those_that_were_set(void **_)
+{
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02},
+                       .block = {.steps = {.n = 1, .value = {20}}}};
+    bm_config *config = NULL;
+    bm_space s;
+    double x[BM_SEARCH_AXES];
+
+    (void)_;
+    regime.block_frames *= 0.95;
+    assert_ok(bm_config_new(&config));
+    assert_ok(bm_config_set(config, "block.steps=20"));
+    set.config = config;
+    assert_ok(bm_space_new(&s, "block.steps=10..100", &set, &regime));
+    assert_string_equal(given(&s, 0), "20");
+    assert_ok(bm_space_new(&s, "block.steps=50..100", &set, &regime));
+    assert_string_equal(given(&s, 0), "20");
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_string_equal(given(&s, 1), "20"); /* block.steps */
+
+    /* The default is auto, here 15/16. */
+    assert_ok(bm_space_new(&s, "bmuf.momentum=auto,0.5,0.3", &set, &regime));
+    assert_string_equal(given(&s, 0), "auto");
+    assert_true(!s.given_apart);
+    assert_true(bm_space_is_given(&s, (double[]){0.1}));
+    assert_false(bm_space_is_given(&s, (double[]){0.5}));
+    assert_ok(bm_space_new(&s, "bmuf.momentum=0.5..0.99", &set, &regime));
+    assert_string_equal(given(&s, 0), "0.938");
+    assert_ok(bm_space_new(&s, "bmuf.momentum=0.5,0.9", &set, &regime));
+    assert_string_equal(given(&s, 0), "0.9375");
+    assert_true(s.given_apart);
+
+    /* No constant stands for a list of values. */
+    assert_ok(bm_config_set(config, "bmuf.momentum=0.9@0 0.5@2"));
+    assert_ok(bm_config_set(config, "block.steps=10@0 20@2"));
+    set.block.steps = (bm_series){.n = 2, .value = {10, 20}, .from = {0, 2}};
+    assert_ok(bm_space_new(&s, "block.steps=5..100 bmuf.momentum=0.5..0.99",
+                           &set, &regime));
+    assert_string_equal(given(&s, 0), "10@0 20@2");
+    assert_string_equal(given(&s, 1), "0.9@0 0.5@2");
+    assert_true(s.given_apart && !s.given[0].there && !s.given[1].there);
+    assert_ok(bm_space_new(&s, "", &set, &regime));
+    assert_string_equal(given(&s, 1), "10@0 20@2");
+    assert_string_equal(given(&s, 3), "0.9@0 0.5@2"); /* time constant */
+    assert_true(s.given_apart);
+    bm_space_given(&s, x);
+    assert_false(bm_space_is_given(&s, x));
+    bm_config_free(config);
+}
+
 static double lowest(const bm_space *s, const char *name)
 {
     for (size_t k = 0; k < s->n; k++)
@@ -285,6 +343,7 @@ int main(void)
         cmocka_unit_test(
             test_block_momentum_follows_from_block_and_time_constant),
         cmocka_unit_test(test_the_given_values_are_kept),
+        cmocka_unit_test(test_the_given_values_are_those_that_were_set),
         cmocka_unit_test(test_a_time_constant_is_at_least_the_shortest_block),
         cmocka_unit_test(test_a_given_time_constant_gives_way_to_its_axis),
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),
