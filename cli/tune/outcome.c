@@ -324,24 +324,26 @@ static void print_finals(const bm_tuning *t, const bm_finalist *list, size_t n)
     }
 }
 
-/* How much better the best one is than the given configuration. */
-static void print_change(const bm_tuning *t, const bm_finalist *best)
+bool bm_change_text(const bm_tuning *t, const bm_finalist *best, char *out,
+                    size_t room)
 {
     bool time = t->set.target > 0;
     double unit = time ? 1 : 100;
     char label[32];
 
     if (best->trial == 0 || !isfinite(best->change_half))
-        return;
+        return false;
     bm_trial_name((bm_tune_job){.trial = best->trial}, label);
-    printf("%s is better than the given configuration by %.3g %s (%.3g to "
-           "%.3g)%s\n",
-           label, -unit * best->change, time ? "s" : "points",
-           unit * (-best->change - best->change_half),
-           unit * (-best->change + best->change_half),
-           best->change + best->change_half < 0
-               ? ""
-               : ", which may be chance: a larger tune.seeds tells");
+    snprintf(out, room,
+             "%s is better than the given configuration by %.3g %s (%.3g to "
+             "%.3g)%s",
+             label, -unit * best->change, time ? "s" : "points",
+             unit * (-best->change - best->change_half),
+             unit * (-best->change + best->change_half),
+             best->change + best->change_half < 0
+                 ? ""
+                 : ", which may be chance: a larger tune.seeds tells");
+    return true;
 }
 
 typedef struct merit {
@@ -407,13 +409,16 @@ static void print_untried(const bm_tuning *t)
 
 void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
 {
+    char change[300];
+
     print_head(t);
     print_best_trials(t);
     print_untried(t);
     print_finals(t, list, n);
     if (n == 0 || list[0].n == 0)
         return;
-    print_change(t, &list[0]);
+    if (bm_change_text(t, &list[0], change, sizeof change))
+        printf("%s\n", change);
     printf("\nFigures in %s/report.html. The best settings, in "
            "%s/best.ini\n",
            t->directory, t->directory);

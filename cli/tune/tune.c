@@ -21,10 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    FULL_TRIALS = 24,
-    MOST_EPOCHS = 1000000000,
-};
+enum { FULL_TRIALS = 24 };
 
 /* ---- the space, as the search sees it ------------------------------------ */
 
@@ -289,7 +286,7 @@ static void describe(const bm_tuning *t)
 {
     char text[200], epochs[40] = "", minutes[40] = "";
 
-    if (t->set.epochs < MOST_EPOCHS)
+    if (t->set.epochs < BM_TUNE_MOST_EPOCHS)
         snprintf(epochs, sizeof epochs, "; at most %ld epochs", t->set.epochs);
     if (t->set.minutes > 0)
         snprintf(minutes, sizeof minutes, "; at most %g min", t->set.minutes);
@@ -402,7 +399,7 @@ static bm_status prepare(bm_tuning *t)
     BM_TRY(open_data(t));
     if (t->set.epochs == 0)
         t->set.epochs = t->set.trials > 0 || t->set.minutes > 0
-                            ? MOST_EPOCHS
+                            ? BM_TUNE_MOST_EPOCHS
                             : FULL_TRIALS * t->epochs;
     BM_TRY(check_budget(t));
     BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));

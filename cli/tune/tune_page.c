@@ -3,10 +3,12 @@
  * map of the error over two settings, all trials over all settings, and the
  * tables. Map and order of importance are those of the model (gauss.h).
  */
+#include "cli/help/version.h"
 #include "cli/report/page/page.h"
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
 #include "core/file/path.h"
+#include "core/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +33,8 @@ static double value_of(const bm_tuning *t, double score)
 
 /* ---- the best against the budget ----------------------------------------- */
 
-/* Steps: two points for each result of a last rung. */
+/* Steps: two points for each result of a last rung with the first seed, which all
+ * trials have: of several seeds of a trial the least would be luck. */
 static void draw_progress(const bm_tuning *t, FILE *f)
 {
     double *x = calloc(2 * t->n_results + 1, sizeof *x);
@@ -49,7 +52,8 @@ static void draw_progress(const bm_tuning *t, FILE *f)
             before = bm_trial_epochs(t, r->job.trial, r->job.rung - 1);
         epochs +=
             (double)(bm_trial_epochs(t, r->job.trial, r->job.rung) - before);
-        if (r->job.rung != t->set.rungs - 1 || isnan(bm_result_value(t, r)))
+        if (r->job.rung != t->set.rungs - 1 || r->job.seed != 0 ||
+            isnan(bm_result_value(t, r)))
             continue;
         if (n > 0) {
             x[n] = epochs;
@@ -70,8 +74,10 @@ static void draw_progress(const bm_tuning *t, FILE *f)
                        .y = objective(t),
                        .series = &line,
                        .n = 1},
-            "The best trial that was trained to its end, after so much work. "
-            "Where the line is flat, more budget does not help.");
+            "The best trial that was trained to its end, after so much work, "
+            "by the seed of the search: the least of many, which flatters it; "
+            "the means above do not. Where the line is flat, more budget does "
+            "not help.");
     }
     free(x);
     free(y);
@@ -313,10 +319,45 @@ static void list_axes(const bm_tuning *t, const bm_gauss *g, FILE *f)
     bm_report_table_end(f);
 }
 
+/* " 80 epochs, 30 min" */
+static void budget_of(const bm_tuning *t, char *out, size_t room)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    if (t->set.epochs < BM_TUNE_MOST_EPOCHS)
+        n += (size_t)snprintf(out, room, " %s,",
+                              bm_count_noun(t->set.epochs, "epoch").text);
+    if (t->set.trials > 0)
+        n += (size_t)snprintf(out + n, room - n, " %s,",
+                              bm_count_noun(t->set.trials, "trial").text);
+    if (t->set.minutes > 0)
+        n += (size_t)snprintf(out + n, room - n, " %g min,", t->set.minutes);
+    out[n > 0 ? n - 1 : 0] = '\0';
+}
+
+/* What the numbers of the page are of. */
+static void describe_search(const bm_tuning *t, FILE *f)
+{
+    char budget[120];
+
+    budget_of(t, budget, sizeof budget);
+    bm_report_page_words(
+        f, "Net %s; %s for a whole trial, in all at most%s; bmuf %s.",
+        t->given.model.net, bm_count_noun(t->epochs, "epoch").text, budget,
+        bm_version());
+    bm_report_page_words(
+        f, "data.train is %s, with %s; data.dev is %s, with %s and %s.",
+        t->given.data.train,
+        bm_count_noun((long long)t->train->n, "sequence").text,
+        t->given.data.dev, bm_count_noun((long long)t->dev->n, "sequence").text,
+        bm_count_noun((long long)t->dev->labels, "label").text);
+}
+
 static void write_page(const bm_tuning *t, const bm_gauss *g,
                        const bm_finalist *list, size_t n, FILE *f)
 {
-    char title[PATH_MAX + 20];
+    char title[PATH_MAX + 20], change[300];
 
     snprintf(title, sizeof title, "Search %s", t->directory);
     bm_report_page_head(f, title);
@@ -337,7 +378,10 @@ static void write_page(const bm_tuning *t, const bm_gauss *g,
             "bmuf scale. For a trial that has not reached the target, the "
             "figures show its time so far multiplied by errors / target.",
             t->set.target, t->set.network);
+    describe_search(t, f);
     list_finalists(t, list, n, f);
+    if (bm_change_text(t, &list[0], change, sizeof change))
+        bm_report_page_words(f, "%s.", change);
     bm_report_page_section_end(f);
     bm_report_page_section(f, "Where good settings are");
     draw_progress(t, f);

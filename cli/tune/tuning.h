@@ -45,6 +45,9 @@ typedef struct bm_tune_result {
 
 enum { BM_MOST_FINALISTS = 102 };
 
+/* tune.epochs of a search whose budget is time or trials alone. */
+enum { BM_TUNE_MOST_EPOCHS = 1000000000 };
+
 /* Where a trial runs (places.h). */
 typedef struct bm_trial_place {
     const char *host; /* borrowed; NULL: this one, without a name */
@@ -204,6 +207,11 @@ BM_CHECKED bm_status bm_finalists(const bm_tuning *t, size_t *out, size_t *n);
 /* Fills n .. high of each; the interval is of the mean, by Student's t with
  * the standard deviation pooled over all finalists. Sorts, the best first. */
 void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n);
+
+/* out [room] <- how much better the best one is than the given configuration;
+ * false: it is the best, or the seeds are too few to tell. */
+bool bm_change_text(const bm_tuning *t, const bm_finalist *best, char *out,
+                    size_t room);
 
 /* ---- tune_page.c --------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /*
- * Searches of configurations whose workers or blocks change in training
- * (VALUE@EPOCH): their axes, and their times to a target.
+ * The numbers of a search: axes and times to a target of a configuration whose
+ * workers change in training (VALUE@EPOCH), and what report.html says.
  */
 #include "core/file/file.h"
 #include "tests/support/command.h"
@@ -121,12 +121,74 @@ static void test_workers_that_change(void **_)
     assert_float_equal(ratio, (4 + epochs - 1) / (4 + 7), 0.03);
 }
 
+/* Rows of trials.tsv that were trained to the end with the first seed. */
+static size_t whole_trials(const char *directory)
+{
+    char path[200], *text = NULL, *rest = NULL, row[20][64];
+    size_t n = 0;
+
+    snprintf(path, sizeof path, "%s/trials.tsv", directory);
+    assert_ok(bm_file_read(in_folder(path), 1 << 24, &text, &(size_t){0}));
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        split(line, row);
+        n += strcmp(row[2], "2") == 0 && strcmp(row[4], "1") == 0;
+    }
+    free(text);
+    return n;
+}
+
+/* The line of progress has two points for each of these, less one, whatever other
+ * seeds of the finalists came to. */
+static void test_the_page_of_a_search(void **_)
+{
+    json_t *dev = NULL;
+    char *page = NULL, *printed = NULL, *better = NULL, words[300];
+    const char *path = NULL;
+    outcome o;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "series.ini", "--out", "page", "--trials", "7",
+                "--set", "tune.seeds=3", "--set", "train.epochs=4");
+    assert_ended(&p, 0);
+    assert_ok(bm_file_read(in_folder("page/report.html"), 1 << 24, &page,
+                           &(size_t){0}));
+    assert_says(page, "Net stack:3 linear:16 tanh linear; 4 epochs for a whole "
+                      "trial, in all at most 7 trials; bmuf ");
+    o = BMUF("info", "dev", "--json");
+    dev = parse_json(o.out);
+    snprintf(words, sizeof words,
+             "data.dev is dev, with %.0f sequences and %.0f labels.",
+             number(dev, "sequences"), number(dev, "labels"));
+    assert_says(page, words);
+    json_decref(dev);
+
+    path = strstr(page, "<title>best error on dev</title>");
+    assert_non_null(path);
+    path = strstr(path, "class='l0' d='M");
+    assert_non_null(path);
+    snprintf(words, sizeof words, "%.*s", (int)strcspn(path, "/"), path);
+    assert_int_equal(count_of(words, "L"), 2 * whole_trials("page") - 2);
+
+    printed = slurp(p.out, &(size_t){0});
+    better = strstr(printed, " is better than the given configuration by ");
+    if (better != NULL) {
+        snprintf(words, sizeof words, "%.*s.", (int)strcspn(better, "\n"),
+                 better);
+        assert_says(page, words);
+    }
+    free(printed);
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers_that_change),
+        cmocka_unit_test(test_the_page_of_a_search),
     };
 
-    return cmocka_run_group_tests_name("tune_series", tests, set_up,
+    return cmocka_run_group_tests_name("tune_numbers", tests, set_up,
                                        digits_tear_down);
 }
