@@ -1,11 +1,13 @@
 /* compare.c - bmuf compare: several runs on the same data set. */
 #include "cli/json_output.h"
 #include "cli/report/runs/differences.h"
+#include "cli/report/runs/groups.h"
 #include "cli/score/draws.h"
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
+#include "core/file/file_kind.h"
 #include "core/printable.h"
 #include "core/words.h"
 
@@ -32,8 +34,32 @@ typedef struct comparison {
     size_t sequences;
     bool words;                                 /* word errors are others */
     bm_error_count *first_labels, *first_words; /* [sequences] */
+    size_t n;
+    const char *names[BM_MOST_NOUNS]; /* [n], as they were given */
     compared runs[BM_MOST_NOUNS];
+    bm_left_out left_out;
 } comparison;
+
+/* As a * of the shell may name texts, such as logs, beside runs and models. */
+static bm_status choose_runs(comparison *c)
+{
+    for (int i = 0; i < c->a->n_nouns; i++) {
+        const char *name = c->a->nouns[i];
+
+        if (bm_text_kind(name) != NULL)
+            bm_leave_out(&c->left_out, name);
+        else if (c->n < BM_MOST_NOUNS)
+            c->names[c->n++] = name;
+        else
+            return bm_too_many_runs(c->a->verb->name);
+    }
+    if (c->n >= 2)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_ARG,
+                   "compare: %s is a text, not a run, and fewer than two runs "
+                   "are left; give two or more",
+                   c->left_out.first);
+}
 
 /* --on, or data.dev of the first run. */
 static bm_status choose_data(comparison *c)
@@ -45,7 +71,7 @@ static bm_status choose_data(comparison *c)
         return BM_FAIL(BM_ERR_MISSING,
                        "compare: %s names no data.dev; give a data set with "
                        "--on DIR",
-                       c->a->nouns[0]);
+                       c->names[0]);
     return BM_OK;
 }
 
@@ -81,7 +107,7 @@ static bm_status check_same(const comparison *c, const bm_scoring *s,
         BM_ERR_FORMAT,
         "%s and %s have different reference labels on %s, so they cannot be "
         "compared; compare models of the same loss and vocabulary",
-        c->a->nouns[0], run, c->data);
+        c->names[0], run, c->data);
 }
 
 static bm_status set_rates(const comparison *c, const bm_error_count *first,
@@ -95,7 +121,7 @@ static bm_status set_rates(const comparison *c, const bm_error_count *first,
  * are named. */
 static bm_status open_run(comparison *c, size_t k, bm_scoring *s)
 {
-    const char *run = c->a->nouns[k];
+    const char *run = c->names[k];
     bm_status status =
         bm_scoring_open(s, run, c->data, bm_argument(c->a, "force") != NULL);
     char why[2048];
@@ -106,7 +132,7 @@ static bm_status open_run(comparison *c, size_t k, bm_scoring *s)
         return status;
     snprintf(why, sizeof why, "%s", bm_last_message());
     return BM_FAIL(status, "%s and %s cannot be compared on %s: %s",
-                   c->a->nouns[0], run, c->data, why);
+                   c->names[0], run, c->data, why);
 }
 
 static bm_status score(comparison *c, size_t k)
@@ -121,7 +147,7 @@ static bm_status score(comparison *c, size_t k)
         status = keep_first(c, &s);
         goto done;
     }
-    BM_TRY_DONE(check_same(c, &s, c->a->nouns[k]));
+    BM_TRY_DONE(check_same(c, &s, c->names[k]));
     BM_TRY_DONE(set_rates(c, c->first_labels, s.labels, &c->runs[k].labels));
     status = set_rates(c, c->first_words, s.words, &c->runs[k].words);
 done:
@@ -134,7 +160,7 @@ done:
 static void print_rates(const comparison *c, const char *title, bool words)
 {
     printf("\nrun  %-12s  %-16s  than run 1\n", title, "95 %");
-    for (int k = 0; k < c->a->n_nouns; k++) {
+    for (int k = 0; k < (int)c->n; k++) {
         const rates *r = words ? &c->runs[k].words : &c->runs[k].labels;
         char rate[32], range[80], difference[120];
 
@@ -161,18 +187,18 @@ static void print_settings(const comparison *c)
     int width[BM_MOST_NOUNS];
     char value[WIDE], name[64];
 
-    for (int r = 0; r < c->a->n_nouns; r++) {
+    for (int r = 0; r < (int)c->n; r++) {
         width[r] = 3;
         for (size_t k = 0; k < c->differences.n; k++)
             width[r] = (int)fmax(
                 width[r], (double)strlen(shown_value(c, (size_t)r, k, value)));
     }
     printf("\n%-24s", c->differences.n > 0 ? "setting" : "equal settings");
-    for (int r = 0; r < c->a->n_nouns && c->differences.n > 0; r++)
+    for (int r = 0; r < (int)c->n && c->differences.n > 0; r++)
         printf("  %-*d", width[r], r + 1);
     for (size_t k = 0; k < c->differences.n; k++) {
         printf("\n%-24s", bm_difference_name(&c->differences, k, name));
-        for (int r = 0; r < c->a->n_nouns; r++)
+        for (int r = 0; r < (int)c->n; r++)
             printf("  %-*s", width[r], shown_value(c, (size_t)r, k, value));
     }
     printf("\n");
@@ -186,7 +212,7 @@ static void print_text(const comparison *c)
            bm_count_noun((long long)c->sequences, "sequence").text);
     if (bm_draws_text(&c->draws, draws)[0] != '\0')
         printf("intervals from %s\n", draws);
-    for (int k = 0; k < c->a->n_nouns; k++)
+    for (int k = 0; k < (int)c->n; k++)
         printf("%s%-3d  %s\n", k == 0 ? "\nrun  model\n" : "", k + 1,
                c->runs[k].model);
     print_rates(c, "label errors", false);
@@ -216,11 +242,11 @@ static json_t *run_json(const comparison *c, size_t k)
 {
     const compared *r = &c->runs[k];
     json_t *o = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run",
-        bm_json_text(c->a->nouns[k]), "model", bm_json_text(r->model),
-        "settings", settings_json(c, k), "ler", real(r->labels.of.rate),
-        "ler_95", bm_interval_json(&r->labels.of), "wer",
-        real(r->words.of.rate), "wer_95", bm_interval_json(&r->words.of));
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run", bm_json_text(c->names[k]),
+        "model", bm_json_text(r->model), "settings", settings_json(c, k), "ler",
+        real(r->labels.of.rate), "ler_95", bm_interval_json(&r->labels.of),
+        "wer", real(r->words.of.rate), "wer_95",
+        bm_interval_json(&r->words.of));
 
     if (k > 0)
         json_object_set_new(
@@ -237,7 +263,7 @@ static void print_json(const comparison *c)
     json_t *o = json_pack("{s:o, s:I}", "data", bm_json_text(c->data),
                           "sequences", (json_int_t)c->sequences);
 
-    for (int k = 0; k < c->a->n_nouns; k++)
+    for (int k = 0; k < (int)c->n; k++)
         json_array_append_new(runs, run_json(c, (size_t)k));
     bm_draws_json(&c->draws, o);
     json_object_set_new(o, "runs", runs);
@@ -246,10 +272,11 @@ static void print_json(const comparison *c)
 
 static bm_status score_all(comparison *c)
 {
-    for (int k = 0; k < c->a->n_nouns; k++)
+    for (int k = 0; k < (int)c->n; k++)
         BM_TRY(score(c, (size_t)k));
     if (bm_comm_rank(c->session.comm) != 0)
         return BM_OK;
+    bm_left_out_warn(&c->left_out);
     bm_draws_warn(&c->draws, c->sequences);
     if (bm_argument(c->a, "json") != NULL)
         print_json(c);
@@ -266,8 +293,8 @@ static bm_status compare(const bm_arguments *a)
     if (c == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to compare runs");
     c->a = a;
-    BM_TRY_DONE(
-        bm_differences_read(&c->differences, (size_t)a->n_nouns, a->nouns));
+    BM_TRY_DONE(choose_runs(c));
+    BM_TRY_DONE(bm_differences_read(&c->differences, c->n, c->names));
     BM_TRY_DONE(choose_data(c));
     BM_TRY_DONE(bm_score_session_open(&c->session, a, 1));
     if (c->session.comm != NULL)
@@ -302,6 +329,6 @@ const bm_verb bm_verb_compare = {
             "ones for both\n(docs/results/eval.md).\n",
     .flags = flags,
     .least = 2,
-    .most = BM_MOST_NOUNS,
+    .most = BM_MOST_INPUTS,
     .run = compare,
 };

@@ -2,6 +2,7 @@
 
 #include "cli/train/numbers.h"
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
 #include "core/log.h"
 #include "core/words.h"
 #include "io/model/checkpoint.h"
@@ -104,6 +105,7 @@ static bm_status find_run(bm_origin *o, const char *text)
     if (!bm_is_folder(run))
         return BM_FAIL(BM_ERR_MISSING,
                        "train.from: %s is not the directory of a run", run);
+    BM_TRY(bm_search_folder_refuse(run));
     o->branches = true;
     return find_checkpoint(o, run, epoch);
 }

@@ -327,7 +327,7 @@ static void test_names_of_other_programs_are_known(void **_)
 static void test_nouns_are_counted(void **_)
 {
     outcome nothing = BMUF(NULL);
-    const char *many[67] = {"report"};
+    const char *many[67] = {"score"};
 
     (void)_;
     assert_fails(nothing, 64, "bmuf --help");
@@ -339,7 +339,7 @@ static void test_nouns_are_counted(void **_)
     for (int i = 1; i <= 65; i++)
         many[i] = "r";
     assert_fails(command_run(&(command){.words = many}), 64,
-                 "report takes at most 64 of RUN..");
+                 "score takes at most 64 of ");
     assert_fails(BMUF("pack", "--audio", "m"), 64, "pack needs --out DIR");
     assert_fails(BMUF("pack", "--out", "d"), 64,
                  "pack needs a FILE after one of --audio");

@@ -436,6 +436,6 @@ const bm_verb bm_verb_report = {
             "came (docs/results/report.md).\n",
     .flags = flags,
     .least = 1,
-    .most = BM_MOST_NOUNS,
+    .most = BM_MOST_INPUTS,
     .run = report_runs,
 };

@@ -1,5 +1,6 @@
 #include "cli/report/runs/groups.h"
 
+#include "cli/arguments.h"
 #include "cli/report/runs/describe.h"
 #include "core/file/search_folder.h"
 #include "core/log.h"
@@ -97,44 +98,82 @@ static bm_status join(bm_run_set *r, size_t run, const char *band)
     return BM_OK;
 }
 
-/* runs [n] <- the directories that are runs, *n_runs of them. Warns of the others;
- * fails if none is a run. */
+void bm_leave_out(bm_left_out *l, const char *name)
+{
+    if (l->n++ == 0)
+        l->first = name;
+}
+
+void bm_left_out_warn(const bm_left_out *l)
+{
+    if (l->n == 1)
+        bm_log(BM_WARNING, "%s is left out: it is not a run", l->first);
+    if (l->n > 1)
+        bm_log(BM_WARNING, "%s and %zu more are left out: they are not runs",
+               l->first, l->n - 1);
+}
+
+bm_status bm_too_many_runs(const char *verb)
+{
+    return BM_FAIL(
+        BM_ERR_ARG,
+        "%s takes at most %d runs; give fewer, as by DIR/trials/t00* "
+        "of a search",
+        verb, BM_MOST_NOUNS);
+}
+
+/* A search has a report of its own. */
+static bm_status refuse_search(const char *folder)
+{
+    char why[2048];
+    bm_status status = bm_search_folder_refuse(folder);
+
+    if (status == BM_OK)
+        return BM_OK;
+    snprintf(why, sizeof why, "%s", bm_last_message());
+    return BM_FAIL(status, "%s; its own report is %s/report.html", why, folder);
+}
+
+/* runs [BM_MOST_NOUNS] <- the directories that are runs, *n_runs of them. Warns
+ * of the others; fails if none is a run, or too many are. */
 static bm_status find_runs(size_t n, const char *const *directories,
                            const char **runs, size_t *n_runs)
 {
+    bm_left_out left_out = {0};
+
     *n_runs = 0;
-    for (size_t i = 0; i < n; i++)
-        if (bm_is_run(directories[i]))
+    for (size_t i = 0; i < n; i++) {
+        if (!bm_is_run(directories[i]))
+            bm_leave_out(&left_out, directories[i]);
+        else if (*n_runs < BM_MOST_NOUNS)
             runs[(*n_runs)++] = directories[i];
+        else
+            return bm_too_many_runs("report");
+    }
     if (*n_runs == 0) {
-        BM_TRY(bm_search_folder_refuse(directories[0]));
+        BM_TRY(refuse_search(directories[0]));
         return BM_FAIL(BM_ERR_MISSING,
                        "%s is not a run: it has no journal.jsonl",
                        directories[0]);
     }
-    for (size_t i = 0; i < n; i++)
-        if (!bm_is_run(directories[i]))
-            bm_log(BM_WARNING,
-                   "%s is left out: it is not a run, as it has no "
-                   "journal.jsonl",
-                   directories[i]);
+    bm_left_out_warn(&left_out);
     return BM_OK;
 }
 
 bm_status bm_run_set_read(bm_run_set *r, size_t n,
                           const char *const *directories, const char *band)
 {
-    const char **runs = calloc(n, sizeof *runs);
+    const char *runs[BM_MOST_NOUNS];
     size_t n_runs = 0;
     bm_status status = BM_OK;
 
     *r = (bm_run_set){0};
-    r->all = calloc(n, sizeof *r->all);
-    r->names = calloc(n, sizeof *r->names);
-    r->groups = calloc(n, sizeof *r->groups);
-    if (runs == NULL || r->all == NULL || r->names == NULL || r->groups == NULL)
-        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu runs", n);
-    BM_TRY_DONE(find_runs(n, directories, runs, &n_runs));
+    BM_TRY(find_runs(n, directories, runs, &n_runs));
+    r->all = calloc(n_runs, sizeof *r->all);
+    r->names = calloc(n_runs, sizeof *r->names);
+    r->groups = calloc(n_runs, sizeof *r->groups);
+    if (r->all == NULL || r->names == NULL || r->groups == NULL)
+        BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu runs", n_runs);
     for (; r->n < n_runs; r->n++)
         BM_TRY_DONE(bm_run_summary_read(&r->all[r->n], runs[r->n]));
     BM_TRY_DONE(bm_differences_read(&r->differences, n_runs, runs));
@@ -144,7 +183,6 @@ bm_status bm_run_set_read(bm_run_set *r, size_t n,
     for (size_t k = 0; k < r->n_groups; k++)
         set_group_name(r, &r->groups[k]);
 done:
-    free((void *)runs);
     if (status != BM_OK)
         bm_run_set_free(r);
     return status;

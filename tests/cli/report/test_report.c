@@ -624,6 +624,64 @@ static void test_what_is_no_run_is_left_out(void **_)
     free(page);
 }
 
+static void copy_into(const char *from, const char *to, const char *name)
+{
+    char source[4096], target[4096];
+
+    snprintf(source, sizeof source, "%s/%s", from, name);
+    snprintf(target, sizeof target, "%s/%s", to, name);
+    run_tool((char *[]){"cp", (char *)in_folder(source),
+                        (char *)in_folder(target), NULL});
+}
+
+/* As DIR/trials/t0* names them: 24 runs with a configuration and a log each; 66
+ * runs are too many. compare leaves out texts. */
+static void test_files_beside_runs_are_left_out(void **_)
+{
+    static char runs[66][16], files[48][16];
+    const char *words[80] = {"report", "--no-examples", "--out", "all.html"};
+    outcome o;
+
+    (void)_;
+    for (int i = 0; i < 66; i++) {
+        snprintf(runs[i], sizeof runs[i], "t%03d", i);
+        words[4 + i] = runs[i];
+        run_tool((char *[]){"mkdir", (char *)in_folder(runs[i]), NULL});
+        copy_into("a", runs[i], "journal.jsonl");
+        copy_into("a", runs[i], "config.ini");
+    }
+    assert_fails(command_run(&(command){.words = words}), 64,
+                 "report takes at most 64 runs; give fewer");
+    for (int i = 0; i < 48; i++) {
+        snprintf(files[i], sizeof files[i], "t%03d.%s", i / 2,
+                 i % 2 == 0 ? "ini" : "log");
+        write_text(files[i], "bmuf: a text\n");
+        words[4 + 24 + i] = files[i];
+    }
+    o = command_run(&(command){.words = words});
+    assert_code(o, 0);
+    assert_says(o.err, "t000.ini and 47 more are left out: they are not runs");
+    assert_says(page("all.html"), "Report of 24 runs");
+
+    o = BMUF("compare", "t000.log", "a", "tiny.ini", "b");
+    assert_code(o, 0);
+    assert_says(o.err, "t000.log and 1 more are left out: they are not runs");
+    assert_fails(BMUF("compare", "a", "tiny.ini"), 64,
+                 "tiny.ini is a text, not a run, and fewer than two runs");
+}
+
+/* It has a report already. */
+static void test_a_search_is_no_run(void **_)
+{
+    (void)_;
+    run_tool((char *[]){"mkdir", "-p", (char *)in_folder("s/record"), NULL});
+    write_text("s/record/journal.jsonl", "{}\n");
+    assert_fails(BMUF("report", "s"), 64, "s is a search of bmuf tune",
+                 "its own report is s/report.html");
+    assert_fails(BMUF("train", "tiny.ini", "--from", "s", "--out", "x"), 64,
+                 "s is a search of bmuf tune");
+}
+
 static void test_report_says_what_is_wrong(void **_)
 {
     (void)_;
@@ -683,6 +741,8 @@ int main(void)
         cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),
         cmocka_unit_test(test_what_is_no_run_is_left_out),
+        cmocka_unit_test(test_files_beside_runs_are_left_out),
+        cmocka_unit_test(test_a_search_is_no_run),
         cmocka_unit_test(test_report_says_what_is_wrong),
     };
 
