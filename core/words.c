@@ -47,8 +47,9 @@ size_t bm_word_distance(const char *word, const char *ours)
 
             least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
             least = last[j] + 1 < least ? last[j] + 1 : least;
-            if (i > 1 && j > 1 && word[i - 1] == ours[j - 2] &&
-                word[i - 2] == ours[j - 1] && before[j - 2] + 1 < least)
+            if (i > 1 && j > 1 && small(word[i - 1]) == small(ours[j - 2]) &&
+                small(word[i - 2]) == small(ours[j - 1]) &&
+                before[j - 2] + 1 < least)
                 least = before[j - 2] + 1;
             row[j] = least;
         }

@@ -314,6 +314,17 @@ static bm_status open_learner(bm_training *t)
     return bm_learner_accumulate(t->learner, t->set->plan.accumulate);
 }
 
+/* Collective. Recordings of noise are drawn by number from a folder. */
+static bm_status compare_folders(const bm_training *t)
+{
+    char digest[32];
+
+    snprintf(digest, sizeof digest, "%016llx",
+             (unsigned long long)bm_reader_folders_digest(t->reader));
+    return bm_same_contents(t->comm, "augment.reverb and augment.noise_sound",
+                            "folders", digest);
+}
+
 /* After the trainer. */
 static bm_status open_rest(bm_training *t)
 {
@@ -337,6 +348,7 @@ bm_status bm_training_start(bm_training *t)
     bm_tracing_open(&t->tracing, t->set->job.trace);
     BM_TRY(bm_comm_agree(t->comm, choose_probe(t)));
     BM_TRY(bm_comm_agree(t->comm, open_learner(t)));
+    BM_TRY(compare_folders(t));
     task = bm_learner_task(t->learner);
     BM_TRY(
         bm_comm_agree(t->comm, bm_trainer_open(&t->trainer, t->config, t->comm,

@@ -335,7 +335,8 @@ static void write_value(const char *key, const char *text, FILE *file)
         fprintf(file, "%.*s", (int)n, text);
         column += n;
         text += n + blanks;
-        if (column > WIDE && blanks == 1 && can_go_on(text)) {
+        if (column > WIDE && blanks == 1 && text[-2] != '\t' &&
+            can_go_on(text)) {
             fputs("\n    ", file);
             column = 4;
         } else if (*text != '\0') {

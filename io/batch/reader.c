@@ -379,6 +379,11 @@ done:
     return status;
 }
 
+uint64_t bm_reader_folders_digest(const bm_reader *r)
+{
+    return bm_sound_augmenter_digest(r->sound);
+}
+
 void bm_reader_close(bm_reader *r)
 {
     if (r == NULL)

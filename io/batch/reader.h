@@ -47,6 +47,10 @@ BM_CHECKED bm_status bm_reader_open(bm_reader **out, bm_dataset *d,
                                     bm_position from);
 void bm_reader_close(bm_reader *r);
 
+/* Of the folders that augmentation takes recordings from: their files' names,
+ * lengths and rates; 0: there are none. */
+uint64_t bm_reader_folders_digest(const bm_reader *r);
+
 /* Moves to a block. Blocks that are not in sequence, over the end of an epoch,
  * restart the thread there. *steps: the mini-batches in the longest share of
  * all N workers; 0 if the epoch has no such block. Fails with the failure of

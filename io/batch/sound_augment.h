@@ -29,6 +29,9 @@ BM_CHECKED bm_status bm_sound_augmenter_open(
     const bm_augment_settings *settings);
 void bm_sound_augmenter_close(bm_sound_augmenter *a);
 
+/* As bm_perturb_digest; NULL: 0. */
+uint64_t bm_sound_augmenter_digest(const bm_sound_augmenter *a);
+
 /*
  * If the sequence gets reverberation or noise, in->x is replaced by the
  * features of the changed recording, as many, borrowed until the next call. A

@@ -85,6 +85,11 @@ bool bm_perturb_babbles(const bm_perturb *p)
     return false;
 }
 
+uint64_t bm_perturb_digest(const bm_perturb *p)
+{
+    return 3 * p->impulse_responses.digest + p->noises.digest;
+}
+
 bm_status bm_perturb_open(bm_perturb **out, const bm_perturb_settings *s)
 {
     const bm_sound_settings *sound = &s->sound;

@@ -29,6 +29,9 @@ void bm_perturb_close(bm_perturb *p);
 /* Whether noise may be babble, for which there must be other recordings. */
 bool bm_perturb_babbles(const bm_perturb *p);
 
+/* Of the files in the folders: bm_sound_folder.digest; 0 without folders. */
+uint64_t bm_perturb_digest(const bm_perturb *p);
+
 /* Memory of a thread. Fails with BM_ERR_MEMORY. Free with
  * bm_perturber_free; NULL is a no-op. */
 typedef struct bm_perturber bm_perturber;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static int by_path(const void *left, const void *right)
 {
@@ -71,12 +72,13 @@ static bm_status walk(bm_sound_folder *f, const char *path)
     folder = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
     if (folder == NULL)
         BM_FAIL_DONE(BM_ERR_IO, "%s: %s", path, strerror(errno));
-    while (status == BM_OK && (e = fts_read(folder)) != NULL) {
+    while (status == BM_OK && (errno = 0, e = fts_read(folder)) != NULL) {
         bool top = e->fts_level == 0;
 
         if (!top && e->fts_name[0] == '.')
             (void)fts_set(folder, e, FTS_SKIP);
-        else if (e->fts_info == FTS_DNR || (top && e->fts_info == FTS_NS))
+        else if (e->fts_info == FTS_DNR || e->fts_info == FTS_NS ||
+                 e->fts_info == FTS_ERR)
             status = BM_FAIL(top ? BM_ERR_MISSING : BM_ERR_IO, "%s: %s",
                              e->fts_path, strerror(e->fts_errno));
         else if (top && e->fts_info == FTS_F)
@@ -84,11 +86,29 @@ static bm_status walk(bm_sound_folder *f, const char *path)
         else if (e->fts_info == FTS_F)
             status = look_at(f, e->fts_path);
     }
+    if (status == BM_OK && errno != 0)
+        status = BM_FAIL(BM_ERR_IO, "%s: %s", path, strerror(errno));
 done:
     if (folder != NULL)
         (void)fts_close(folder);
     free(copy);
     return status;
+}
+
+/* The same for equal copies in other places. */
+static uint64_t digest_of(const bm_sound_folder *f, const char *path)
+{
+    uint64_t digest = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        const bm_sound_file *file = &f->files[i];
+        const char *within = file->path + strlen(path);
+        double about[] = {file->seconds, (double)file->rate};
+
+        digest = XXH3_64bits_withSeed(within, strlen(within), digest);
+        digest = XXH3_64bits_withSeed(about, sizeof about, digest);
+    }
+    return digest;
 }
 
 /* What has another rate is resampled whenever it is drawn, which takes several
@@ -128,6 +148,7 @@ bm_status bm_sound_folder_list(bm_sound_folder *f, const char *path,
                        "%s = %s: there is no recording in this folder", setting,
                        path);
     qsort(f->files, f->n, sizeof *f->files, by_path);
+    f->digest = digest_of(f, path);
     log_folder(f, path, setting, rate);
     return BM_OK;
 }

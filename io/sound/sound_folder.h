@@ -8,6 +8,7 @@
 #include "core/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct bm_sound_file {
     char *path;
@@ -19,6 +20,7 @@ typedef struct bm_sound_file {
 typedef struct bm_sound_folder {
     bm_sound_file *files; /* [n >= 1], in the byte order of their paths */
     size_t n, capacity;
+    uint64_t digest; /* of their paths within the folder, lengths and rates */
 } bm_sound_folder;
 
 /* Lists what libsndfile can read; other files, and names that begin with a dot,

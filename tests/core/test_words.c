@@ -159,6 +159,7 @@ static void test_words_are_near_up_to_a_third_of_their_length(void **state)
         assert_true(found == (near[0] != '\0'));
     }
     assert_int_equal(bm_word_distance("abcd", "badc"), 2);
+    assert_int_equal(bm_word_distance("ABCD", "badc"), 2);
     assert_int_equal(bm_word_distance("kitten", "sitting"), 3);
     assert_int_equal(bm_word_distance("", "abc"), 3);
     assert_int_equal(bm_word_distance("abc", ""), 3);

@@ -22,9 +22,9 @@ must_end() {
     }
 }
 
-must_end 64 'test: unknown step tests; the steps are release slow sanitize clang tidy format shell' \
+must_end 64 'test: unknown step tests; the steps are release slow hosts sanitize clang tidy format shell' \
     "$scripts/test" release tests
-must_end 64 'test: unknown step --all; the steps are release slow sanitize clang tidy format shell' \
+must_end 64 'test: unknown step --all; the steps are release slow hosts sanitize clang tidy format shell' \
     "$scripts/test" format --all
 must_end 64 'bare_root: no command; see --help' "$scripts/bare_root"
 must_end 64 'bare_root: no command; see --help' "$scripts/bare_root" --cuda
@@ -125,7 +125,7 @@ must_be() {
     cat "$work/all"
     exit 1
 }
-here='test sanitize clang tidy format shell'
+here='test hosts sanitize clang tidy format shell'
 ci 0 none
 must_be "$work/said" 0 '' 'CI: 230 passed, 1 skipped: onnxruntime, 1 failed, S s, exit 0'
 must_be "$tree/calls" 0 'setup --ci' \

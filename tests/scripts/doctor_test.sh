@@ -13,7 +13,7 @@ net_limit 250 "$@"
 why=$(net_possible) || { echo "skipped: $why"; exit 77; }
 work=$(mktemp -d)
 trap 'net_down; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
+trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
 export TMPDIR="$work"
 fail() { echo "$*"; cat out log; exit 1; }

@@ -14,7 +14,7 @@ net_limit 140 "$@"
 why=$(net_possible) || { echo "skipped: $why"; exit 77; }
 work=$(mktemp -d)
 trap 'net_down; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
+trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
 export TMPDIR="$work"
 fail() { echo "$*"; tail -n 20 ./*.log; exit 1; }

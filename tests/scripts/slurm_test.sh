@@ -20,7 +20,7 @@ why=$(net_possible) || { echo "skipped: $why"; exit 77; }
 why=$(slurm_possible) || { echo "skipped: $why"; exit 77; }
 work=$(mktemp -d -p /var/tmp)
 trap 'slurm_down; net_down; rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
+trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
 fail() { echo "$*"; tail -n 20 ./*.log; exit 1; }
 run() { # COMMAND..: srun on the first host, for at most 100 s

@@ -18,7 +18,7 @@ end() {
     rm -rf "$work"
 }
 trap end EXIT
-trap 'exit 1' INT TERM HUP
+trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
 fail() { echo "$*"; tail -n 30 ./*.log; exit 1; }
 

@@ -238,7 +238,7 @@ static void test_shards_of_another_packing_are_noticed(void **_)
     free(bytes);
     assert_incomplete("many",
                       "many/data-00002.bmuf.h5 is of another bmuf pack");
-    assert_null(strstr(BMUF("check", "many").out, "missing"));
+    assert_null(strstr(BMUF("check", "many").out, "is missing"));
     pack_many("many", 2); /* --force leaves none of the others */
     assert_false(access(in_folder("many/data-00002.bmuf.h5"), F_OK) == 0);
     assert_code(BMUF("check", "many"), 0);

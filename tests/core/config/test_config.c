@@ -442,8 +442,8 @@ static void test_long_values_are_written_and_read_back(void **state)
 
     (void)state;
     for (int i = 0; i < 100; i++)
-        snprintf(net + strlen(net), sizeof net - strlen(net), "linear:%d ",
-                 i * i);
+        snprintf(net + strlen(net), sizeof net - strlen(net), "linear:%d%s ",
+                 i * i, i > 50 ? "\t" : "");
     snprintf(net + strlen(net), sizeof net - strlen(net), "linear");
     assert_ok(bm_config_new(&config));
     assert_ok(bm_config_set(config, net));

@@ -771,23 +771,6 @@ static void test_what_cannot_be_done_is_refused(void **_)
                    "augment.reverb = ", "there is no recording in this folder");
 }
 
-/* Two sets in one folder, of which training cannot make the features alike. */
-static void test_shards_of_other_settings_are_refused(void **_)
-{
-    (void)_;
-    pack("mixed", recordings(), SET("features.mels=12"), 100000, 256);
-    pack("other", recordings(),
-         SET("features.mels=12", "features.preemphasis=0.9"), 100000, 256);
-    {
-        char from[300];
-
-        snprintf(from, sizeof from, "%s", in_folder("other/set-00000.bmuf.h5"));
-        assert_int_equal(rename(from, in_folder("mixed/tes-00000.bmuf.h5")), 0);
-    }
-    assert_refused("mixed", SET("augment.reverb=made"), BM_ERR_CONFIG,
-                   "were made with different settings", "tes-00000");
-}
-
 static void test_moments_of_no_frame_are_refused(void **_)
 {
     bm_augmented in = {0};
@@ -838,7 +821,6 @@ int main(void)
         cmocka_unit_test(test_the_reader_gives_the_same_on_any_rank),
         cmocka_unit_test(test_a_broken_noise_leaves_the_sequence_clean),
         cmocka_unit_test(test_what_cannot_be_done_is_refused),
-        cmocka_unit_test(test_shards_of_other_settings_are_refused),
         cmocka_unit_test(test_moments_of_no_frame_are_refused),
         cmocka_unit_test(test_features_have_no_samples),
     };

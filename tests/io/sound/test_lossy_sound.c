@@ -266,6 +266,31 @@ static void test_mp3_with_tags_is_complete(void **state)
     free(bytes);
 }
 
+static uint64_t digest_of(const char *folder)
+{
+    bm_sound_folder f = {0};
+    uint64_t digest = 0;
+
+    assert_ok(bm_sound_folder_list(&f, in_folder(folder), "noise", RATE));
+    digest = f.digest;
+    bm_sound_folder_free(&f);
+    return digest;
+}
+
+/* noises/a.mp3 holds these bytes. Ranks compare digests. */
+static void assert_digests_tell_folders_apart(const char *bytes, size_t size)
+{
+    uint64_t first = digest_of("noises");
+
+    assert_int_equal(mkdir(in_folder("others"), 0700), 0);
+    write_bytes("others/a.mp3", bytes, size);
+    assert_true(digest_of("others") == first);
+    write_bytes("others/b.mp3", bytes, size);
+    assert_true(digest_of("others") != first);
+    assert_int_equal(unlink(in_folder("others/a.mp3")), 0);
+    assert_true(digest_of("others") != first);
+}
+
 /* With a variable bit rate the first frames say nothing of the length. The frame
  * that had the header is silent, and the ends are played, too. */
 static void test_mp3_without_a_header_is_read_to_its_end(void **state)
@@ -295,6 +320,7 @@ static void test_mp3_without_a_header_is_read_to_its_end(void **state)
     assert_int_equal(noises.n, 1);
     assert_true(near(noises.files[0].seconds, (double)s.n / RATE, 1e-12));
     bm_sound_folder_free(&noises);
+    assert_digests_tell_folders_apart(bytes, size);
     bm_sound_free(&s);
     free(bytes);
 }
