@@ -622,7 +622,7 @@ static void test_the_time_to_a_target(void **_)
                        1e-3 * strtod(given[9], NULL));
     assert_true(strtod(given[10], NULL) > 0);
     assert_true(strtod(given[10], NULL) < strtod(given[9], NULL));
-    row_of("target", "t002", longer);
+    row_of("target", "t001", longer);
     assert_string_equal(longer[11], "8");
     assert_true(strtod(longer[9], NULL) < 0.5 * strtod(given[9], NULL));
 
@@ -646,7 +646,7 @@ static void test_the_time_to_a_target_knows_overlapped_exchanges(void **_)
                 "train.strategy=ssgd", "--over", "ssgd.overlap=none,bucket");
     assert_ended(&p, 0);
     row_of("overlap", "t000", none);
-    row_of("overlap", "t002", bucket); /* t001 has none, too */
+    row_of("overlap", "t001", bucket);
     assert_string_equal(none[11], "none");
     assert_string_equal(bucket[11], "bucket");
     assert_true(strtod(bucket[9], NULL) < strtod(none[9], NULL));
