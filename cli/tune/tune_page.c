@@ -33,8 +33,18 @@ static double value_of(const bm_tuning *t, double score)
 
 /* ---- the best against the budget ----------------------------------------- */
 
-/* Steps: two points for each result of a last rung with the first seed, which all
- * trials have: of several seeds of a trial the least would be luck. */
+/* Whether it is of a trial's end, with the first of its seeds: of several the least
+ * would be luck. A finalist that the search did not train so far has others only. */
+static bool is_first_end(const bm_tuning *t, const bm_tune_result *r)
+{
+    bm_tune_job first = {r->job.trial, (int)t->set.rungs - 1, 0};
+
+    if (bm_record_find(t, first) == NULL)
+        first.seed = bm_final_seed(first.trial, 0);
+    return r->job.rung == first.rung && r->job.seed == first.seed;
+}
+
+/* Steps: two points for each trial that was trained to its end. */
 static void draw_progress(const bm_tuning *t, FILE *f)
 {
     double *x = calloc(2 * t->n_results + 1, sizeof *x);
@@ -52,8 +62,7 @@ static void draw_progress(const bm_tuning *t, FILE *f)
             before = bm_trial_epochs(t, r->job.trial, r->job.rung - 1);
         epochs +=
             (double)(bm_trial_epochs(t, r->job.trial, r->job.rung) - before);
-        if (r->job.rung != t->set.rungs - 1 || r->job.seed != 0 ||
-            isnan(bm_result_value(t, r)))
+        if (!is_first_end(t, r) || isnan(bm_result_value(t, r)))
             continue;
         if (n > 0) {
             x[n] = epochs;
@@ -75,7 +84,7 @@ static void draw_progress(const bm_tuning *t, FILE *f)
                        .series = &line,
                        .n = 1},
             "The best trial that was trained to its end, after so much work, "
-            "by the seed of the search: the least of many, which flatters it; "
+            "by the first of its seeds: the least of many, which flatters it; "
             "the means above do not. Where the line is flat, more budget does "
             "not help.");
     }
