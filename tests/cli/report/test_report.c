@@ -638,7 +638,7 @@ static void copy_into(const char *from, const char *to, const char *name)
  * runs are too many. compare leaves out texts. */
 static void test_files_beside_runs_are_left_out(void **_)
 {
-    static char runs[66][16], files[48][16];
+    static char runs[66][24], files[48][24];
     const char *words[80] = {"report", "--no-examples", "--out", "all.html"};
     outcome o;
 
