@@ -31,9 +31,9 @@ typedef struct bm_regime {
     double rate;           /* zeta */
     bool adam;             /* the local update is AdamW, else momentum SGD */
     bool diloco;           /* the strategy is diloco */
+    bool reset;            /* local momentum is reset at block starts */
     double local_momentum; /* of SGD, or beta1 */
     double accumulate;     /* mini-batches of an update; 0: as 1 */
-    bool reset;            /* local momentum is reset at block starts */
     double block_frames;   /* of all workers together */
     double epoch_frames;   /* likewise */
     double batch_frames;   /* of a mini-batch */

@@ -609,7 +609,7 @@ static received warnings_of_two(const bm_regime parts[2])
 static void test_parts_of_training_are_judged_together(void **_)
 {
     bm_regime parts[2] = {sensible(), sensible()};
-    received t = {0};
+    received t;
 
     (void)_;
     for (int i = 0; i < 2; i++) {
