@@ -18,30 +18,30 @@ typedef enum bm_block_by {
 
 /* The settings of a part of training; without VALUE@EPOCH, of all of it. */
 typedef struct bm_regime {
-    double from, lasts;    /* epochs: where it begins, how long it is; 0: all */
-    int workers;           /* that take part */
-    bool filtered;         /* else momentum 0, rate 1 */
-    bool renamed;          /* eta and zeta are not settings of [bmuf] */
-    bool blocks;           /* models are exchanged at block ends */
-    bool in_parts;         /* by block.fragments or block.overlap */
-    bool some_workers;     /* block.workers says how many take part */
-    bool workers_change;   /* likewise, in other epochs others */
-    bool begun;            /* the run has blocks, so that its settings stay */
-    double momentum;       /* eta */
-    double rate;           /* zeta */
-    bool adam;             /* the local update is AdamW, else momentum SGD */
-    bool diloco;           /* the strategy is diloco */
-    bool reset;            /* local momentum is reset at block starts */
-    double local_momentum; /* of SGD, or beta1 */
-    double accumulate;     /* mini-batches of an update; 0: as 1 */
-    double block_frames;   /* of all workers together */
-    double epoch_frames;   /* likewise */
-    double batch_frames;   /* of a mini-batch */
+    double from, lasts; /* epochs: where it begins, how long it is; 0: all */
+    int workers;        /* that take part */
+    bm_block_by block_by;
+    bool filtered;           /* else momentum 0, rate 1 */
+    bool renamed;            /* eta and zeta are not settings of [bmuf] */
+    bool blocks;             /* models are exchanged at block ends */
+    bool in_parts;           /* by block.fragments or block.overlap */
+    bool some_workers;       /* block.workers says how many take part */
+    bool workers_change;     /* likewise, in other epochs others */
+    bool begun;              /* the run has blocks, so that its settings stay */
+    bool adam;               /* the local update is AdamW, else momentum SGD */
+    bool diloco;             /* the strategy is diloco */
+    bool reset;              /* local momentum is reset at block starts */
     bool batch_in_sequences; /* batch.sequences gives its size */
     bool batch_statistics;   /* the network has batchnorm */
     bool dev_is_train;       /* data.dev has the contents of data.train */
+    double momentum;         /* eta */
+    double rate;             /* zeta */
+    double local_momentum;   /* of SGD, or beta1 */
+    double accumulate;       /* mini-batches of an update; 0: as 1 */
+    double block_frames;     /* of all workers together */
+    double epoch_frames;     /* likewise */
+    double batch_frames;     /* of a mini-batch */
     double sequence_frames;  /* mean length; 0: unknown */
-    bm_block_by block_by;
     double balance;    /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
     long epochs;       /* of all of training */
