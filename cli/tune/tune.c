@@ -28,25 +28,34 @@ enum {
 
 /* ---- the space, as the search sees it ------------------------------------ */
 
-static void ignore(void *self, const char *text)
+/* The first warning, and how many there are. */
+typedef struct heard {
+    char first[512];
+    int n;
+} heard;
+
+static void hear(void *self, const char *text)
 {
-    (void)self;
-    (void)text;
+    heard *h = self;
+
+    if (h->n++ == 0)
+        snprintf(h->first, sizeof h->first, "%s", text);
 }
 
-/* *out: as bm_advise returns. */
+/* *rules: as bm_advise returns. */
 static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
-                             unsigned *out)
+                             unsigned *rules, heard *out)
 {
     bm_plan *plan = NULL;
     bm_regime regime = {0};
     bm_status status = BM_OK;
 
+    *out = (heard){.n = 0};
     BM_TRY(bm_first_plan(set, t->train, &plan));
     status = bm_regime_of(set, t->train, plan, &regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    *out = bm_advise(&regime, ignore, NULL);
+    *rules = bm_advise(&regime, hear, out);
     return BM_OK;
 }
 
@@ -63,32 +72,46 @@ static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
     return false;
 }
 
-/* What bm_advise warns of is unwise. */
-static bool accepts(void *self, const double *x, bm_leniency leniency)
+static bool has_own_axes(const bm_tuning *t)
+{
+    return t->set.over[strspn(t->set.over, " ")] != '\0';
+}
+
+/* What bm_advise warns of is unwise, but what the user wants to compare is not for
+ * us to leave out. */
+static bm_grade grade_settings(const bm_tuning *t, const bm_settings *set)
+{
+    unsigned rules = 0;
+    heard h;
+
+    if (warnings_of(t, set, &rules, &h) != BM_OK)
+        return BM_REFUSED;
+    if (rules == 0 || has_own_axes(t))
+        return BM_GOOD;
+    return (rules & ~t->warnings) == 0 ? BM_AS_GIVEN : BM_VALID;
+}
+
+static bm_grade grade(void *self, const double *x)
 {
     bm_tuning *t = self;
     bm_assignments a;
     bm_config *config = NULL;
     bm_settings set;
-    unsigned warnings = 0;
-    bool good = false;
-    const unsigned allowed[BM_LENIENCIES] = {
-        [BM_STRICT] = 0, [BM_AS_GIVEN] = t->warnings, [BM_ANY] = ~0U};
+    bm_grade out = BM_REFUSED;
 
-    bm_space_assign(&t->space, x, &a);
     if (bm_search_trials(t->search) == 0) /* the given configuration */
-        return true;
+        return BM_GOOD;
+    bm_space_assign(&t->space, x, &a);
     if (is_repeated(t, &a))
-        return false;
+        return BM_REFUSED;
     if (bm_trial_settings(t, &a, &config, &set) != BM_OK) {
         snprintf(t->refusal, sizeof t->refusal, "%s", bm_last_message());
-        return false;
+        return BM_REFUSED;
     }
     t->accepted = true;
-    good = warnings_of(t, &set, &warnings) == BM_OK &&
-           (warnings & ~allowed[leniency]) == 0;
+    out = grade_settings(t, &set);
     bm_config_free(config);
-    return good;
+    return out;
 }
 
 static long epochs_at(void *self, const double *x, int rung)
@@ -104,6 +127,33 @@ static long epochs_at(void *self, const double *x, int rung)
 #define PLATEAU 0.8
 
 /* ---- phases -------------------------------------------------------------- */
+
+/* Names the warnings of a new trial that no trial before it had. */
+static bm_status note_warnings(bm_tuning *t, size_t trial)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    unsigned rules = 0;
+    heard h;
+    char name[32], more[100] = "";
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
+    status = warnings_of(t, &set, &rules, &h);
+    bm_config_free(config);
+    BM_TRY(status);
+    if ((rules & ~t->noted) == 0)
+        return BM_OK;
+    t->noted |= rules;
+    bm_trial_name((bm_tune_job){.trial = trial}, name);
+    if (h.n > 1)
+        snprintf(more, sizeof more, "; and %s more",
+                 bm_count_noun(h.n - 1, "warning").text);
+    bm_log(BM_NOTE,
+           "bmuf explain warns of %s, and perhaps of later trials: %s%s", name,
+           h.first, more);
+    return BM_OK;
+}
 
 static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
 {
@@ -135,7 +185,8 @@ static bm_status next_of_search(void *self, bm_tune_job *out,
     if (job.trial < t->n_trials)
         return BM_OK;
     bm_space_assign(&t->space, bm_search_point(t->search, job.trial), &a);
-    return add_trial(t, &a);
+    BM_TRY(add_trial(t, &a));
+    return note_warnings(t, job.trial);
 }
 
 static void tell_search(void *self, const bm_tune_result *r)
@@ -223,7 +274,7 @@ static bm_status open_search(bm_tuning *t)
 
     bm_space_given(&t->space, given);
     return bm_search_new(&t->search, &settings,
-                         (bm_search_space){t, epochs_at, accepts});
+                         (bm_search_space){t, epochs_at, grade});
 }
 
 /*
@@ -320,6 +371,7 @@ static bm_status open_data(bm_tuning *t)
 {
     bm_plan *plan = NULL;
     bm_status status = BM_OK;
+    heard h;
 
     if (t->given.data.dev[0] == '\0')
         return BM_FAIL(BM_ERR_CONFIG,
@@ -332,7 +384,7 @@ static bm_status open_data(bm_tuning *t)
     status = bm_regime_of(&t->given, t->train, plan, &t->regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    return warnings_of(t, &t->given, &t->warnings);
+    return warnings_of(t, &t->given, &t->warnings, &h);
 }
 
 /* 0 is how a setting of [tune] says that there is no such budget. */

@@ -66,6 +66,7 @@ typedef struct bm_tuning {
     bm_settings given;
     bm_regime regime;
     unsigned warnings; /* of bm_advise for the given configuration */
+    unsigned noted;    /* those of trials that have been logged */
     bm_dataset *train, *dev;
     long epochs;     /* of a whole trial, unless that is searched */
     long first_rung; /* of these, the epochs of the first rung */

@@ -276,21 +276,48 @@ static void test_axes_are_those_that_have_an_effect(void **_)
     assert_not_said(&p, "in all trials");
 }
 
-/* With blocks of two steps `reset` is warned of, so that no trial has it. */
+/* The given configuration has neither, the other trial one of them. */
 static void test_values_that_are_not_tried_are_named(void **_)
 {
     program p;
     char *printed;
 
     (void)_;
-    TUNE(&p, "untried", "--set", "sgd.local_state=keep", "--over",
-         "train.rate=0.005..0.02", "--over", "sgd.local_state=keep,reset");
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "untried", "--trials", "2",
+                "--set", "tune.seeds=1", "--set", "train.epochs=1", "--over",
+                "train.strategy=average,ssgd");
     assert_ended(&p, 0);
-    assert_printed(&p, "no trial had sgd.local_state = reset: bmuf explain "
-                       "warns of it, or there were too few trials\n");
     printed = slurp(p.out, &(size_t){0});
+    assert_says(printed, "no trial had train.strategy = ");
     assert_int_equal(count_of(printed, "no trial had"), 1);
     free(printed);
+}
+
+/* With blocks of two steps `reset` is warned of, and each block of this set. What
+ * the user lists is compared nevertheless, and the model proposes rates. */
+static void test_a_warning_of_what_was_asked_for_is_said_once(void **_)
+{
+    char *printed = NULL, *said = NULL, *rows = NULL;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "warned", "--trials", "9",
+                "--set", "tune.seeds=1", "--set", "tune.ahead=1", "--over",
+                "train.rate=0.005..0.02", "--over",
+                "sgd.local_state=keep,reset");
+    assert_ended(&p, 0);
+    rows = read_whole("warned", "trials.tsv");
+    assert_says(rows, "\tmodel\t");
+    assert_says(rows, "sgd.local_state=reset");
+    assert_says(rows, "sgd.local_state=keep");
+    printed = slurp(p.out, &(size_t){0});
+    assert_int_equal(count_of(printed, "no trial had"), 0);
+    said = slurp(p.err, &(size_t){0});
+    assert_int_equal(count_of(said, "sgd.momentum = 0.9 needs 10 steps"), 1);
+    assert_said(&p, "bmuf explain warns of t0");
+    free(printed);
+    free(said);
+    free(rows);
 }
 
 static void test_invalid_searches_are_refused(void **_)
@@ -846,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_trials_of_another_version_are_refused),
         cmocka_unit_test(test_axes_are_those_that_have_an_effect),
         cmocka_unit_test(test_values_that_are_not_tried_are_named),
+        cmocka_unit_test(test_a_warning_of_what_was_asked_for_is_said_once),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
