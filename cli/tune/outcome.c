@@ -186,6 +186,13 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
     qsort(list, n, sizeof *list, by_value);
 }
 
+/* Of what a result is, in epochs. */
+static long trained(const bm_tuning *t, const bm_tune_result *r)
+{
+    return r->trained >= 0 ? r->trained
+                           : bm_trial_epochs(t, r->job.trial, r->job.rung);
+}
+
 static const char *origin(const bm_tuning *t, size_t trial)
 {
     static const char *const words[] = {[BM_ORIGIN_GIVEN] = "given",
@@ -217,8 +224,8 @@ static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
 
     bm_trial_name(r->job, label);
     fprintf(to, "%s\t%s\t%d\t%ld\t%ld\t%s", label, origin(t, r->job.trial),
-            r->job.rung + 1, bm_trial_epochs(t, r->job.trial, r->job.rung),
-            t->given.job.seed + r->job.seed, r->state);
+            r->job.rung + 1, trained(t, r), t->given.job.seed + r->job.seed,
+            r->state);
     print_number(to, "%.6f", r->ler);
     print_number(to, "%.6g", r->loss);
     print_number(to, "%.1f", r->seconds);
@@ -280,8 +287,7 @@ static void print_trial(const bm_tuning *t, size_t trial)
     if (r == NULL)
         return;
     bm_trial_name(r->job, label);
-    printf("%-6s %-8s %6ld ", label, origin(t, trial),
-           bm_trial_epochs(t, trial, r->job.rung));
+    printf("%-6s %-8s %6ld ", label, origin(t, trial), trained(t, r));
     if (isfinite(r->score))
         printf("%6.2f %%", 100 * r->ler);
     else

@@ -286,6 +286,7 @@ static bm_status take_run(const bm_tuning *t, const bm_run_summary *run,
         r->loss = run->epochs[at].dev_loss;
     }
     r->seconds = run->seconds;
+    r->trained = (long)epochs;
     if (isnan(r->ler))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s/journal.jsonl: no evaluation on dev after epoch %zu",
@@ -315,7 +316,24 @@ static bm_tune_result new_result(bm_tune_job job)
                             .loss = NAN,
                             .cluster_s = NAN,
                             .target_s = NAN,
+                            .trained = -1,
                             .state = "done"};
+}
+
+/* Epochs that a run has ended that has failed or diverged. */
+static void count_trained(const bm_tuning *t, bm_tune_result *r)
+{
+    char directory[PATH_MAX];
+    bm_run_summary run = {0};
+
+    r->trained = 0;
+    path_of(t, r->job, "", directory);
+    if (bm_run_summary_read(&run, directory) != BM_OK)
+        return;
+    while ((size_t)r->trained < run.n_epochs &&
+           !isnan(run.epochs[r->trained].dev_ler))
+        r->trained++;
+    bm_run_summary_free(&run);
 }
 
 bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out)
@@ -369,6 +387,7 @@ bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
                      "out; run fewer trials at a time with --jobs");
         else
             read_reason(t, job, r.reason, sizeof r.reason);
+        count_trained(t, &r);
     }
     *out = r;
     return BM_OK;

@@ -246,7 +246,7 @@ static bm_status check_budget(const bm_tuning *t)
                        bm_count_noun(t->set.epochs, "epoch").text,
                        t->set.epochs == 1 ? "is" : "are", t->epochs,
                        FULL_TRIALS * t->epochs);
-    if (t->set.epochs <= runs * t->epochs)
+    if (t->set.epochs <= runs * t->epochs && !bm_record_exists(t))
         bm_log(BM_WARNING,
                "a budget of %ld epochs leaves nothing to search: the given "
                "configuration and %s with %s each take %ld; raise --epochs, or "
@@ -256,21 +256,51 @@ static bm_status check_budget(const bm_tuning *t)
     return BM_OK;
 }
 
+/* What the search itself has of a budget, and what it has had already. */
+static double search_budget(const bm_tuning *t)
+{
+    long finals = repeated_runs(t) * t->epochs;
+    double left = fmax((double)(t->set.epochs - finals), 0);
+    double spent = bm_record_spent(t);
+
+    if (left >= spent)
+        return left;
+    bm_log(
+        BM_NOTE,
+        "the search has had %.0f epochs, and a budget of %ld with %s and "
+        "%s each leaves it %.0f: its trials stay, and it has no new ones; "
+        "for more give --epochs above %.0f",
+        spent, t->set.epochs, bm_count_noun(t->set.finalists, "finalist").text,
+        bm_count_noun(t->set.seeds, "seed").text, left, spent + (double)finals);
+    return spent;
+}
+
+static size_t most_trials(const bm_tuning *t)
+{
+    size_t trials = (size_t)t->set.trials, had = bm_record_trials(t);
+
+    if (trials == 0)
+        return SIZE_MAX;
+    if (trials < had)
+        bm_log(BM_NOTE,
+               "the search has had %s: they stay, also with --trials %zu",
+               bm_count_noun((long long)had, "trial").text, trials);
+    return trials < had ? had : trials;
+}
+
 static bm_status open_search(bm_tuning *t)
 {
     double given[BM_SEARCH_AXES];
-    const bm_search_settings settings = {
-        .seed = (uint64_t)t->given.job.seed,
-        .axes = t->space.n,
-        .given = given,
-        .given_apart = t->given_apart,
-        .rungs = (int)t->set.rungs,
-        .reduction = (int)t->set.reduction,
-        .slots = (int)t->set.ahead,
-        .model = t->set.model,
-        .epochs =
-            fmax((double)(t->set.epochs - repeated_runs(t) * t->epochs), 0),
-        .trials = t->set.trials > 0 ? (size_t)t->set.trials : SIZE_MAX};
+    const bm_search_settings settings = {.seed = (uint64_t)t->given.job.seed,
+                                         .axes = t->space.n,
+                                         .given = given,
+                                         .given_apart = t->given_apart,
+                                         .rungs = (int)t->set.rungs,
+                                         .reduction = (int)t->set.reduction,
+                                         .slots = (int)t->set.ahead,
+                                         .model = t->set.model,
+                                         .epochs = search_budget(t),
+                                         .trials = most_trials(t)};
 
     bm_space_given(&t->space, given);
     return bm_search_new(&t->search, &settings,
@@ -290,10 +320,13 @@ static bm_status train_given(bm_tuning *t)
 
     BM_TRY(add_trial(t, &(bm_assignments){.n = 0}));
     BM_TRY(bm_tune_phase_run(t, &p));
+    if (t->first_rung > 0)
+        return BM_OK;
     for (long k = 1; k < t->set.rungs; k++)
         least = (least + t->set.reduction - 1) / t->set.reduction;
     left = (3 * bm_trial_plateau(t, PLATEAU) + 1) / 2;
     t->first_rung = left < least ? least : left < t->epochs ? left : t->epochs;
+    bm_record_first_rung(t);
     return BM_OK;
 }
 
