@@ -439,6 +439,30 @@ static bm_status check_budget_options(const bm_arguments *a)
     return BM_OK;
 }
 
+/* out [room] <- "tune.over=.." with each --over. */
+static bm_status join_over(const bm_arguments *a, char *out, size_t room)
+{
+    size_t n = (size_t)snprintf(out, room, "tune.over=");
+
+    for (int i = 0; i < a->n_given; i++) {
+        const char *value = a->given[i].value;
+
+        if (strcmp(a->given[i].flag->name, "over") != 0)
+            continue;
+        if (strchr(value, '=') == NULL)
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "--over %s: expected SECTION.KEY=LOW..HIGH or "
+                           "SECTION.KEY=A,B; a value with blanks is quoted "
+                           "together with its setting",
+                           value);
+        if (n + strlen(value) + 2 > room)
+            return BM_FAIL(BM_ERR_ARG,
+                           "--over: more than %zu characters in all", room);
+        n += (size_t)snprintf(out + n, room - n, " %s", value);
+    }
+    return BM_OK;
+}
+
 /* --over, --epochs, .. are short for settings of [tune]. */
 static bm_status read_settings(bm_tuning *t)
 {
@@ -446,14 +470,12 @@ static bm_status read_settings(bm_tuning *t)
                                        "network"};
     enum { KEYS = sizeof keys / sizeof *keys };
     const bm_arguments *a = t->arguments;
-    char over[4096] = "tune.over=", text[KEYS][PATH_MAX];
+    char over[1 << 14];
+    char text[KEYS][PATH_MAX];
     const char *more[KEYS + 2] = {NULL};
     size_t n = 0;
 
-    for (int i = 0; i < a->n_given; i++)
-        if (strcmp(a->given[i].flag->name, "over") == 0)
-            snprintf(over + strlen(over), sizeof over - strlen(over), " %s",
-                     a->given[i].value);
+    BM_TRY(join_over(a, over, sizeof over));
     if (bm_argument(a, "over") != NULL)
         more[n++] = over;
     for (size_t i = 0; i < KEYS; i++)
@@ -499,7 +521,7 @@ static bm_status prepare(bm_tuning *t)
                             : FULL_TRIALS * t->epochs;
     BM_TRY(check_budget(t));
     BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));
-    return bm_record_exists(t) ? BM_OK : bm_trial_check_listed(t);
+    return bm_record_exists(t) ? BM_OK : bm_trial_check_over(t);
 }
 
 static bm_status tune(const bm_arguments *a)

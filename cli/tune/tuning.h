@@ -97,9 +97,10 @@ BM_CHECKED bm_status bm_trial_settings(const bm_tuning *t,
                                        const bm_assignments *a,
                                        bm_config **config, bm_settings *out);
 
-/* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value that is invalid
- * with the given values of the other settings, and with all that are listed. */
-BM_CHECKED bm_status bm_trial_check_listed(const bm_tuning *t);
+/* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value, or has a range with an
+ * end, that is invalid with the given values of the other settings, and with all
+ * that are listed or are ends. */
+BM_CHECKED bm_status bm_trial_check_over(const bm_tuning *t);
 
 /* Writes the configuration of a new trial. */
 BM_CHECKED bm_status bm_trial_write(bm_tuning *t, size_t trial);

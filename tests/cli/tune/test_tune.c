@@ -477,7 +477,56 @@ static void test_a_search_without_a_valid_point_is_refused(void **_)
          "bmuf.time_constant=2000..4000");
     assert_ended(&p, 78);
     assert_said(&p, "no settings of the search are valid: ");
-    assert_said(&p, "bmuf.time_constant = 2000");
+    assert_said(&p, "both set eta");
+}
+
+/* Before anything is trained, with what makes the setting valid. */
+static void test_ranges_against_the_configuration_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(
+        BMUF("tune", "tune.ini", "--out", "x", "--over",
+             "block.frames_per_worker=2000..64000"),
+        78, "tune.over: block.frames_per_worker=2000: ", "a block has one size",
+        "--over block.steps=0 makes it valid in all trials");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set",
+                      "bmuf.time_constant=2000", "--over",
+                      "bmuf.momentum=0.5..0.9"),
+                 78, "tune.over: bmuf.momentum=0.5: ",
+                 "--over bmuf.time_constant=0 makes it valid");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "-n", "2", "--over",
+                      "job.workers=1..8"),
+                 78, "tune.over: job.workers=1: ");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "linear:8"),
+                 78, "--over linear:8: expected SECTION.KEY=LOW..HIGH");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
+}
+
+/* On the command line and in the file that the search keeps. */
+static void test_values_with_blanks_are_searched(void **_)
+{
+    static const char *const nets[] = {"stack:3 linear:8 tanh linear",
+                                       "linear:16 tanh linear"};
+    char over[200], *rows = NULL;
+    program p;
+
+    (void)_;
+    snprintf(over, sizeof over, "model.net=%s,%s", nets[0], nets[1]);
+    for (int start = 0; start < 2; start++) {
+        RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "nets", "--trials", "5",
+                    "--set", "tune.seeds=1", "--set", "train.epochs=1",
+                    "--over", over, "--over", "block.workers=0,1@0 2@1");
+        assert_ended(&p, 0);
+    }
+    rows = read_whole("nets", "trials.tsv");
+    for (int k = 0; k < 2; k++) {
+        char settings[200];
+
+        snprintf(settings, sizeof settings,
+                 "\tmodel.net=%s block.workers=1@0 2@1\t", nets[k]);
+        assert_says(rows, settings);
+    }
+    free(rows);
 }
 
 /* Folders of copies are of one run, trials have none. */
@@ -1037,6 +1086,8 @@ int main(void)
         cmocka_unit_test(test_finalists_are_judged_by_their_means),
         cmocka_unit_test(test_a_gpu_has_one_trial),
         cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
+        cmocka_unit_test(test_ranges_against_the_configuration_are_refused),
+        cmocka_unit_test(test_values_with_blanks_are_searched),
         cmocka_unit_test(test_trials_have_no_copies_of_checkpoints),
         cmocka_unit_test(test_a_run_in_use_is_waited_for),
         cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
