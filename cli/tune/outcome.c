@@ -309,7 +309,8 @@ static void print_finals(const bm_tuning *t, const bm_finalist *list, size_t n)
                "95 %% intervals\n",
                t->set.target, t->set.network);
     else
-        printf("\nMean errors on dev over seeds, with 95 %% intervals\n");
+        printf("\nMean errors on dev after the last epoch, over seeds, with "
+               "95 %% intervals\n");
     for (size_t i = 0; i < n; i++) {
         char label[32], mean[32], low[32], high[32];
 
@@ -337,9 +338,15 @@ static void print_change(const bm_tuning *t, const bm_finalist *best)
     double unit = time ? 1 : 100;
     char label[32];
 
-    if (best->trial == 0 || !isfinite(best->change_half))
+    if (best->trial == 0 || !isfinite(best->change))
         return;
     bm_trial_name((bm_tune_job){.trial = best->trial}, label);
+    if (!isfinite(best->change_half)) {
+        printf("%s is better than the given configuration by %.3g %s with one "
+               "seed, which may be chance: a larger tune.seeds tells\n",
+               label, -unit * best->change, time ? "s" : "points");
+        return;
+    }
     printf("%s is better than the given configuration by %.3g %s (%.3g to "
            "%.3g)%s\n",
            label, -unit * best->change, time ? "s" : "points",
@@ -348,6 +355,19 @@ static void print_change(const bm_tuning *t, const bm_finalist *best)
            best->change + best->change_half < 0
                ? ""
                : ", which may be chance: a larger tune.seeds tells");
+}
+
+/* What says little about other data, or about other runs. */
+static void print_doubts(const bm_tuning *t, const bm_finalist *best)
+{
+    if (t->set.target > 0)
+        return;
+    printf("These errors are of the last epoch; bmuf eval, decode, compare and "
+           "info take the best one of a run\n");
+    if (best->value > 0.5)
+        printf("More than half of all labels are wrong with the best settings, "
+               "too: raise train.epochs, or see \"When most labels stay "
+               "wrong\" in docs/tuning.md\n");
 }
 
 typedef struct merit {
@@ -427,6 +447,7 @@ void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
         printf("  %s\n", t->trials[list[0].trial].row[i].text);
     if (t->trials[list[0].trial].n == 0)
         printf("  are those that were given\n");
+    print_doubts(t, &list[0]);
 }
 
 bm_status bm_outcome_best(const bm_tuning *t, size_t trial)

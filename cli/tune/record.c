@@ -24,9 +24,12 @@ static bool may_change(const char *section, const char *key)
     char text[100];
 
     snprintf(text, sizeof text, "%s.%s", section, key);
-    return bm_is_word_of(text, "tune.epochs tune.minutes tune.trials "
-                               "tune.finalists tune.seeds data.test train.keep "
-                               "train.checkpoint_every job.exchange");
+    return bm_is_word_of(
+        text, "tune.epochs tune.minutes tune.trials tune.finalists tune.seeds "
+              "data.test train.keep train.checkpoint_every "
+              "train.checkpoint_copies job.exchange job.threads job.bind "
+              "job.trace job.metrics job.tensorboard job.audit job.start_limit "
+              "job.hang_limit job.hang_factor");
 }
 
 typedef struct comparison {
@@ -43,7 +46,8 @@ static void take_difference(void *self, const char *section, const bm_option *o,
         return;
     c->differing++;
     snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
-             "\n  %s.%s: was %s, now %s", section, o->key, was, is);
+             "\n  %s.%s: was %s, now %s", section, o->key,
+             was[0] != '\0' ? was : "not set", is[0] != '\0' ? is : "not set");
 }
 
 /* The settings in which a file differs from a configuration. */

@@ -400,6 +400,21 @@ static void describe(const bm_tuning *t)
         bm_log(BM_NOTE, "  %s in all trials", t->space.fixed.row[k].text);
 }
 
+/* With fewer labels an error of 10 % has a standard deviation of about 2 points. */
+enum { FEW_LABELS = 300 };
+
+static void warn_of_few_labels(const bm_dataset *dev)
+{
+    if (dev->labels > 0 && dev->labels < FEW_LABELS)
+        bm_log(BM_WARNING,
+               "data.dev: %s has %s with %s, of which one is %.2g points: "
+               "small differences between trials are chance; take a larger set",
+               dev->directory,
+               bm_count_noun((long long)dev->n, "sequence").text,
+               bm_count_noun((long long)dev->labels, "label").text,
+               100. / (double)dev->labels);
+}
+
 static bm_status open_data(bm_tuning *t)
 {
     bm_plan *plan = NULL;
@@ -412,6 +427,7 @@ static bm_status open_data(bm_tuning *t)
                        "set; add [data] dev = FOLDER");
     BM_TRY(bm_settings_open_data(&t->given, &t->train));
     BM_TRY(bm_dataset_open(&t->dev, t->given.data.dev));
+    warn_of_few_labels(t->dev);
     t->epochs = bm_settings_epochs(&t->given, t->train);
     BM_TRY(bm_first_plan(&t->given, t->train, &plan));
     status = bm_regime_of(&t->given, t->train, plan, &t->regime);

@@ -439,6 +439,9 @@ static void test_invalid_searches_are_refused(void **_)
                       "--set", "job.workers=3"),
                  78, "one was begun with other settings",
                  "job.workers: was 2, now 3");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
+                      "--over", "train.rate=0.01..0.1"),
+                 78, "tune.over: was not set, now train.rate=0.01..0.1");
     assert_fails(BMUF("tune", "tune.ini", "--out", "train"), 73,
                  "train holds something else");
 }
@@ -513,9 +516,13 @@ static void test_values_with_blanks_are_searched(void **_)
     (void)_;
     snprintf(over, sizeof over, "model.net=%s,%s", nets[0], nets[1]);
     for (int start = 0; start < 2; start++) {
+        /* what changes no trial may change */
         RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "nets", "--trials", "5",
                     "--set", "tune.seeds=1", "--set", "train.epochs=1",
-                    "--over", over, "--over", "block.workers=0,1@0 2@1");
+                    "--over", over, "--over", "block.workers=0,1@0 2@1",
+                    "--set", start == 0 ? "job.threads=1" : "job.threads=2",
+                    "--set",
+                    start == 0 ? "job.tensorboard=no" : "job.tensorboard=yes");
         assert_ended(&p, 0);
     }
     rows = read_whole("nets", "trials.tsv");
@@ -1041,6 +1048,25 @@ static void test_finalists_are_judged_by_their_means(void **_)
                          sqrt(2)) < 1e-9);
 }
 
+/* The given configuration learns nothing, the others little. */
+static void test_doubts_about_the_outcome_are_said(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "doubts", "--trials", "3",
+                "--set", "tune.seeds=1", "--set", "train.rate=1e-9", "--over",
+                "train.rate=0.01..0.02");
+    assert_ended(&p, 0);
+    assert_said(&p, "data.dev: dev has ");
+    assert_said(&p, "small differences between trials are chance");
+    assert_printed(&p, " with one seed, which may be chance: a larger "
+                       "tune.seeds tells\n");
+    assert_printed(&p, "These errors are of the last epoch; ");
+    assert_printed(&p, "More than half of all labels are wrong with the best "
+                       "settings, too: ");
+}
+
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
 static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
 {
@@ -1084,6 +1110,7 @@ int main(void)
         cmocka_unit_test(
             test_a_search_goes_on_without_the_run_of_its_first_trial),
         cmocka_unit_test(test_finalists_are_judged_by_their_means),
+        cmocka_unit_test(test_doubts_about_the_outcome_are_said),
         cmocka_unit_test(test_a_gpu_has_one_trial),
         cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
         cmocka_unit_test(test_ranges_against_the_configuration_are_refused),
