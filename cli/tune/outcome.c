@@ -362,8 +362,9 @@ static void print_doubts(const bm_tuning *t, const bm_finalist *best)
 {
     if (t->set.target > 0)
         return;
-    printf("These errors are of the last epoch; bmuf eval, decode, compare and "
-           "info take the best one of a run\n");
+    printf(
+        "\nThese errors are of the last epoch; bmuf eval, decode, compare and "
+        "info take the best one of a run\n");
     if (best->value > 0.5)
         printf("More than half of all labels are wrong with the best settings, "
                "too: raise train.epochs, or see \"When most labels stay "

@@ -59,14 +59,67 @@ static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
     return BM_OK;
 }
 
+static bool is_block_size(const char *assignment)
+{
+    static const char *const keys[] = {
+        "block.steps=", "block.frames_per_worker=", "block.frames_total="};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strncmp(assignment, keys[i], strlen(keys[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Blocks of an epoch, which are of even size. 0: they change, no size is searched,
+ * or the settings are invalid. */
+static int64_t blocks_of(const bm_tuning *t, const bm_assignments *a)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    bm_plan *plan = NULL;
+    int64_t blocks = 0;
+    size_t k = 0;
+
+    while (k < a->n && !is_block_size(a->row[k].text))
+        k++;
+    if (k == a->n || bm_trial_settings(t, a, &config, &set) != BM_OK)
+        return 0;
+    if (bm_plan_changes(&set.plan).n == 1 &&
+        bm_first_plan(&set, t->train, &plan) == BM_OK)
+        blocks = bm_plan_blocks(plan);
+    bm_plan_free(plan);
+    bm_config_free(config);
+    return blocks;
+}
+
+/* Whether trials differ at most in the size of a block; *size: they do. */
+static bool is_like(const bm_assignments *a, const bm_assignments *b,
+                    bool *size)
+{
+    *size = false;
+    for (size_t k = 0; k < a->n && a->n == b->n; k++) {
+        if (strcmp(a->row[k].text, b->row[k].text) == 0)
+            continue;
+        if (!is_block_size(a->row[k].text))
+            return false;
+        *size = true;
+    }
+    return a->n == b->n;
+}
+
+/* Sizes of 9 and 10 steps are the same if they divide an epoch into as many
+ * blocks. */
 static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
 {
-    for (size_t i = 0; i < t->n_trials; i++) {
-        size_t same = 0;
+    int64_t blocks = -1;
+    bool size = false;
 
-        for (size_t k = 0; k < a->n && t->trials[i].n == a->n; k++)
-            same += strcmp(t->trials[i].row[k].text, a->row[k].text) == 0;
-        if (same == a->n)
+    for (size_t i = 0; i < t->n_trials; i++) {
+        if (!is_like(a, &t->trials[i], &size))
+            continue;
+        if (size && blocks < 0)
+            blocks = blocks_of(t, a);
+        if (!size || (blocks > 0 && blocks == t->blocks[i]))
             return true;
     }
     return false;
@@ -135,7 +188,7 @@ static bm_status note_warnings(bm_tuning *t, size_t trial)
     bm_settings set;
     unsigned rules = 0;
     heard h;
-    char name[32], more[100] = "";
+    char name[32], more[40] = "";
     bm_status status = BM_OK;
 
     BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
@@ -147,8 +200,7 @@ static bm_status note_warnings(bm_tuning *t, size_t trial)
     t->noted |= rules;
     bm_trial_name((bm_tune_job){.trial = trial}, name);
     if (h.n > 1)
-        snprintf(more, sizeof more, "; and %s more",
-                 bm_count_noun(h.n - 1, "warning").text);
+        snprintf(more, sizeof more, "; and %d more", h.n - 1);
     bm_log(BM_NOTE,
            "bmuf explain warns of %s, and perhaps of later trials: %s%s", name,
            h.first, more);
@@ -159,6 +211,9 @@ static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
 {
     BM_TRY(
         bm_grow(&t->trials, t->n_trials, &t->room_trials, sizeof *t->trials));
+    BM_TRY(
+        bm_grow(&t->blocks, t->n_trials, &t->room_blocks, sizeof *t->blocks));
+    t->blocks[t->n_trials] = blocks_of(t, a);
     t->trials[t->n_trials++] = *a;
     return bm_trial_write(t, t->n_trials - 1);
 }
@@ -568,6 +623,7 @@ done:
     bm_search_free(t.search);
     bm_places_free(&t);
     free(t.trials);
+    free(t.blocks);
     bm_record_close(&t);
     bm_dataset_close(t.train);
     bm_dataset_close(t.dev);

@@ -81,7 +81,9 @@ typedef struct bm_tuning {
     char refusal[1024]; /* why the last one was invalid; "": none was */
 
     bm_assignments *trials; /* [n_trials] */
-    size_t n_trials, room_trials;
+    int64_t *blocks;        /* [n_trials], of an epoch, if their size is
+                               searched; 0: it is not, or they change */
+    size_t n_trials, room_trials, room_blocks;
     bm_tune_result *results; /* [n_results] in the order of their ends */
     size_t n_results, room_results;
     bm_journal *journal;

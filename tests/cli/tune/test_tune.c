@@ -369,8 +369,8 @@ static void test_values_that_are_not_tried_are_named(void **_)
     free(printed);
 }
 
-/* With blocks of two steps `reset` is warned of, and each block of this set. What
- * the user lists is compared nevertheless, and the model proposes rates. */
+/* With blocks of two steps `reset` is warned of. What the user lists is compared
+ * nevertheless, and the model proposes rates. */
 static void test_a_warning_of_what_was_asked_for_is_said_once(void **_)
 {
     char *printed = NULL, *said = NULL, *rows = NULL;
@@ -503,6 +503,20 @@ static void test_ranges_against_the_configuration_are_refused(void **_)
     assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "linear:8"),
                  78, "--over linear:8: expected SECTION.KEY=LOW..HIGH");
     assert_int_not_equal(access(in_folder("x"), F_OK), 0);
+}
+
+/* An epoch is one block with each of the larger sizes. */
+static void test_sizes_that_make_the_same_blocks_are_one_trial(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "sizes", "--trials", "9",
+                "--set", "tune.seeds=1", "--set", "train.epochs=1", "--over",
+                "block.steps=1,1000,2000,4000");
+    assert_ended(&p, 0);
+    assert_int_equal(access(in_folder("sizes/trials/t002.ini"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("sizes/trials/t003.ini"), F_OK), 0);
 }
 
 /* On the command line and in the file that the search keeps. */
@@ -1115,6 +1129,7 @@ int main(void)
         cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
         cmocka_unit_test(test_ranges_against_the_configuration_are_refused),
         cmocka_unit_test(test_values_with_blanks_are_searched),
+        cmocka_unit_test(test_sizes_that_make_the_same_blocks_are_one_trial),
         cmocka_unit_test(test_trials_have_no_copies_of_checkpoints),
         cmocka_unit_test(test_a_run_in_use_is_waited_for),
         cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
