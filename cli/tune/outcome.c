@@ -186,6 +186,13 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
     qsort(list, n, sizeof *list, by_value);
 }
 
+/* Of what a result is, in epochs. */
+static long trained(const bm_tuning *t, const bm_tune_result *r)
+{
+    return r->trained >= 0 ? r->trained
+                           : bm_trial_epochs(t, r->job.trial, r->job.rung);
+}
+
 static const char *origin(const bm_tuning *t, size_t trial)
 {
     static const char *const words[] = {[BM_ORIGIN_GIVEN] = "given",
@@ -217,8 +224,8 @@ static void print_row(const bm_tuning *t, const bm_tune_result *r, FILE *to)
 
     bm_trial_name(r->job, label);
     fprintf(to, "%s\t%s\t%d\t%ld\t%ld\t%s", label, origin(t, r->job.trial),
-            r->job.rung + 1, bm_trial_epochs(t, r->job.trial, r->job.rung),
-            t->given.job.seed + r->job.seed, r->state);
+            r->job.rung + 1, trained(t, r), t->given.job.seed + r->job.seed,
+            r->state);
     print_number(to, "%.6f", r->ler);
     print_number(to, "%.6g", r->loss);
     print_number(to, "%.1f", r->seconds);
@@ -280,8 +287,7 @@ static void print_trial(const bm_tuning *t, size_t trial)
     if (r == NULL)
         return;
     bm_trial_name(r->job, label);
-    printf("%-6s %-8s %6ld ", label, origin(t, trial),
-           bm_trial_epochs(t, trial, r->job.rung));
+    printf("%-6s %-8s %6ld ", label, origin(t, trial), trained(t, r));
     if (isfinite(r->score))
         printf("%6.2f %%", 100 * r->ler);
     else
@@ -303,7 +309,8 @@ static void print_finals(const bm_tuning *t, const bm_finalist *list, size_t n)
                "95 %% intervals\n",
                t->set.target, t->set.network);
     else
-        printf("\nMean errors on dev over seeds, with 95 %% intervals\n");
+        printf("\nMean errors on dev after the last epoch, over seeds, with "
+               "95 %% intervals\n");
     for (size_t i = 0; i < n; i++) {
         char label[32], mean[32], low[32], high[32];
 
@@ -331,9 +338,15 @@ static void print_change(const bm_tuning *t, const bm_finalist *best)
     double unit = time ? 1 : 100;
     char label[32];
 
-    if (best->trial == 0 || !isfinite(best->change_half))
+    if (best->trial == 0 || !isfinite(best->change))
         return;
     bm_trial_name((bm_tune_job){.trial = best->trial}, label);
+    if (!isfinite(best->change_half)) {
+        printf("%s is better than the given configuration by %.3g %s with one "
+               "seed, which may be chance: a larger tune.seeds tells\n",
+               label, -unit * best->change, time ? "s" : "points");
+        return;
+    }
     printf("%s is better than the given configuration by %.3g %s (%.3g to "
            "%.3g)%s\n",
            label, -unit * best->change, time ? "s" : "points",
@@ -342,6 +355,20 @@ static void print_change(const bm_tuning *t, const bm_finalist *best)
            best->change + best->change_half < 0
                ? ""
                : ", which may be chance: a larger tune.seeds tells");
+}
+
+/* What says little about other data, or about other runs. */
+static void print_doubts(const bm_tuning *t, const bm_finalist *best)
+{
+    if (t->set.target > 0)
+        return;
+    printf(
+        "\nThese errors are of the last epoch; bmuf eval, decode, compare and "
+        "info take the best one of a run\n");
+    if (best->value > 0.5)
+        printf("More than half of all labels are wrong with the best settings, "
+               "too: raise train.epochs, or see \"When most labels stay "
+               "wrong\" in docs/tuning.md\n");
 }
 
 typedef struct merit {
@@ -399,8 +426,8 @@ static void print_untried(const bm_tuning *t)
                 tried[(int)bm_trial_value(t, i, k)] = true;
         for (int w = 0; w < a->n_words; w++)
             if (!tried[w])
-                printf("no trial had %s = %s: bmuf explain warns of it, or "
-                       "there were too few trials\n",
+                printf("no trial had %s = %s: there were too few, or bmuf "
+                       "explain warns of it\n",
                        a->name, a->words[w]);
     }
 }
@@ -421,6 +448,7 @@ void bm_outcome_print(const bm_tuning *t, const bm_finalist *list, size_t n)
         printf("  %s\n", t->trials[list[0].trial].row[i].text);
     if (t->trials[list[0].trial].n == 0)
         printf("  are those that were given\n");
+    print_doubts(t, &list[0]);
 }
 
 bm_status bm_outcome_best(const bm_tuning *t, size_t trial)

@@ -99,20 +99,16 @@ static void log_result(work *w, const bm_tune_result *r)
         return;
     }
     note_best(w, r);
-    bm_log(
-        BM_NOTE, "%s: %.2f %% label errors on dev after %s%s", name,
-        100 * r->ler,
-        bm_count_noun(bm_trial_epochs(w->t, r->job.trial, r->job.rung), "epoch")
-            .text,
-        more);
+    bm_log(BM_NOTE, "%s: %.2f %% label errors on dev after %s%s", name,
+           100 * r->ler, bm_count_noun(r->trained, "epoch").text, more);
 }
 
 /* The failure of a trial that has ended with this code: BM_ERR_CONFIG if its
  * settings or data are at fault, else that of the machine. */
 static bm_status failure_of(int code)
 {
-    static const bm_status machine[] = {BM_ERR_COMM, BM_ERR_MEMORY,
-                                        BM_ERR_CREATE, BM_ERR_IO};
+    static const bm_status machine[] = {
+        BM_ERR_COMM, BM_ERR_MEMORY, BM_ERR_CREATE, BM_ERR_IO, BM_ERR_MISSING};
 
     for (size_t i = 0; i < sizeof machine / sizeof *machine; i++)
         if (code == bm_status_exit(machine[i]))
@@ -120,23 +116,34 @@ static bm_status failure_of(int code)
     return code > 128 ? BM_ERR_COMM : BM_ERR_CONFIG;
 }
 
-/* The failure that ends the search: that of the given configuration, or of the
- * last of several trials in a row. */
+/* Files that are away or cannot be written: the next trial fails, too. */
+static bool is_of_files(bm_status failure)
+{
+    return failure == BM_ERR_MISSING || failure == BM_ERR_CREATE ||
+           failure == BM_ERR_IO;
+}
+
+/* The failure that ends the search: that of the given configuration, of files, or
+ * of the last of several trials in a row. */
 static bm_status check_failure(work *w, const bm_tune_result *r, int code)
 {
     bool failed = strcmp(r->state, "failed") == 0;
 
     w->failures = failed ? w->failures + 1 : 0;
-    return failed && (r->job.trial == 0 || w->failures >= MOST_FAILURES)
+    return failed && (r->job.trial == 0 || w->failures >= MOST_FAILURES ||
+                      is_of_files(failure_of(code)))
                ? failure_of(code)
                : BM_OK;
 }
 
 static bm_status report_failure(const bm_tune_result *r, bm_status failure)
 {
+    char name[32];
     const char *what = r->job.trial == 0 ? "the configuration as it was given"
-                                         : "three trials in a row";
+                       : is_of_files(failure) ? name
+                                              : "three trials in a row";
 
+    bm_trial_name(r->job, name);
     if (failure == BM_ERR_CONFIG)
         return BM_FAIL(failure,
                        "%s cannot be trained: %s; correct it and run the same "
@@ -149,8 +156,11 @@ static bm_status report_failure(const bm_tune_result *r, bm_status failure)
 
 static bm_status take_result(work *w, const bm_tune_result *r)
 {
+    bm_tune_result now = *r;
+
+    now.spent = w->t->search != NULL ? bm_search_spent(w->t->search) : 0;
     if (bm_record_find(w->t, r->job) == NULL)
-        BM_TRY(bm_record_add(w->t, r));
+        BM_TRY(bm_record_add(w->t, &now));
     w->phase->tell(w->phase->self, r);
     return BM_OK;
 }

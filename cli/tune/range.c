@@ -99,23 +99,66 @@ static bm_status set_range(bm_axis *a, const char *text, const bm_option *o,
     return set_scale(a, text, scale);
 }
 
-static bm_status set_words(bm_axis *a, const char *text, const char *values)
+/* NAN unless all of a text is a number. */
+static double number_of(const char *text)
 {
-    a->scale = BM_AXIS_WORDS;
-    while (*values != '\0') {
-        size_t n = strcspn(values, ",");
+    char *end = NULL;
+    double x = strtod(text, &end);
 
-        if (n == 0 || n >= BM_AXIS_TEXT || a->n_words == BM_AXIS_MOST_WORDS)
-            return BM_FAIL(BM_ERR_CONFIG,
-                           "%s: expected at most %d values, as a,b", text,
-                           BM_AXIS_MOST_WORDS);
-        memcpy(a->words[a->n_words], values, n);
-        a->words[a->n_words++][n] = '\0';
-        values += n + (values[n] == ',');
+    return end == text || *end != '\0' ? NAN : x;
+}
+
+static bool is_listed(const bm_axis *a, const bm_option *o, const char *word)
+{
+    for (int k = 0; k < a->n_words; k++)
+        if (strcmp(a->words[k], word) == 0 ||
+            (is_number(o) && number_of(a->words[k]) == number_of(word)))
+            return true;
+    return false;
+}
+
+/* Adds the value [n] of a list. */
+static bm_status add_word(bm_axis *a, const char *text, const bm_option *o,
+                          const char *value, size_t n)
+{
+    char *word = a->words[a->n_words];
+
+    if (n == 0)
+        return BM_FAIL(BM_ERR_CONFIG,
+                       "%s: expected a range or values, as a,b; one is empty",
+                       text);
+    if (n >= BM_AXIS_TEXT)
+        return BM_FAIL(
+            BM_ERR_CONFIG,
+            "%s: a value has %zu characters; at most %d are possible", text, n,
+            BM_AXIS_TEXT - 1);
+    if (a->n_words == BM_AXIS_MOST_WORDS)
+        return BM_FAIL(BM_ERR_CONFIG, "%s: a list has at most %d values", text,
+                       BM_AXIS_MOST_WORDS);
+    memcpy(word, value, n);
+    word[n] = '\0';
+    if (is_listed(a, o, word))
+        return BM_FAIL(BM_ERR_CONFIG, "%s: %s is there twice", text, word);
+    a->n_words++;
+    return BM_OK;
+}
+
+static bm_status set_words(bm_axis *a, const char *text, const bm_option *o,
+                           const char *values)
+{
+    const char *between = strstr(values, ", ") != NULL ? ", " : ",";
+
+    a->scale = BM_AXIS_WORDS;
+    for (;;) {
+        const char *end = strstr(values, between);
+        size_t n = end != NULL ? (size_t)(end - values) : strlen(values);
+
+        BM_TRY(add_word(a, text, o, values, n));
+        if (end == NULL)
+            return BM_OK;
+        values = end + strlen(between);
+        values += strspn(values, " ");
     }
-    return a->n_words > 0
-               ? BM_OK
-               : BM_FAIL(BM_ERR_CONFIG, "%s: expected a range or values", text);
 }
 
 bm_status bm_axis_parse(bm_axis *out, const char *text,
@@ -144,9 +187,37 @@ bm_status bm_axis_parse(bm_axis *out, const char *text,
                        "%s: LOW and HIGH of a range LOW..HIGH are numbers",
                        text);
     else
-        BM_TRY(set_words(&a, text, equals + 1));
+        BM_TRY(set_words(&a, text, o, equals + 1));
     *out = a;
     return BM_OK;
+}
+
+/* Does a word begin as SECTION.KEY=.. does? */
+static bool begins_axis(const char *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+    size_t n = strspn(word, letters), m = 0;
+
+    if (n == 0 || word[n] != '.')
+        return false;
+    m = strspn(word + n + 1, letters);
+    return m > 0 && word[n + 1 + m] == '=';
+}
+
+const char *bm_axis_next(const char *text, char out[BM_AXIS_MOST_TEXT])
+{
+    const char *end = NULL;
+    size_t n = 0;
+
+    text += strspn(text, " ");
+    end = text;
+    do {
+        end += strcspn(end, " ");
+        n = (size_t)(end - text);
+        end += strspn(end, " ");
+    } while (*end != '\0' && !begins_axis(end));
+    snprintf(out, BM_AXIS_MOST_TEXT, "%.*s", (int)n, text);
+    return end;
 }
 
 static double logit(double x)

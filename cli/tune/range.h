@@ -6,6 +6,8 @@
  *     bmuf.momentum=0.5..0.99:logit  even in the logarithm of eta / (1 - eta)
  *     sgd.momentum=0..0.95:linear
  *     sgd.local_state=reset,keep     one of these
+ *     model.net=conv:8,3x3 linear, lstm:8 linear  likewise: if a comma has a
+ *                                    blank after it, only such commas separate
  *     job.workers=16                 fixed
  */
 #ifndef BM_CLI_TUNE_RANGE_H
@@ -24,7 +26,11 @@ typedef enum bm_axis_scale {
         BM_AXIS_WORDS,
 } bm_axis_scale;
 
-enum { BM_AXIS_TEXT = 40, BM_AXIS_MOST_WORDS = 16 };
+enum {
+    BM_AXIS_TEXT = 240, /* bytes of a value */
+    BM_AXIS_MOST_WORDS = 16,
+    BM_AXIS_MOST_TEXT = 64 + BM_AXIS_MOST_WORDS * (BM_AXIS_TEXT + 2),
+};
 
 typedef struct bm_axis {
     char name[64]; /* "section.key", or what usual.h derives settings from */
@@ -42,6 +48,11 @@ const bm_option *bm_axis_option(const bm_section *sections, const char *name);
  * BM_ERR_CONFIG, and says what is wrong and what is possible. */
 BM_CHECKED bm_status bm_axis_parse(bm_axis *out, const char *text,
                                    const bm_section *sections);
+
+/* out <- the next range of a text with several, each up to the next word
+ * SECTION.KEY=.., so that values may have blanks; "": there is none. Returns the
+ * rest of the text. */
+const char *bm_axis_next(const char *text, char out[BM_AXIS_MOST_TEXT]);
 
 /* The number at u in [0, 1), or that of a word. */
 double bm_axis_value(const bm_axis *a, double u);

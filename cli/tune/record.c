@@ -24,9 +24,12 @@ static bool may_change(const char *section, const char *key)
     char text[100];
 
     snprintf(text, sizeof text, "%s.%s", section, key);
-    return bm_is_word_of(text, "tune.epochs tune.minutes tune.trials "
-                               "tune.finalists tune.seeds data.test train.keep "
-                               "train.checkpoint_every job.exchange");
+    return bm_is_word_of(
+        text, "tune.epochs tune.minutes tune.trials tune.finalists tune.seeds "
+              "data.test train.keep train.checkpoint_every "
+              "train.checkpoint_copies job.exchange job.threads job.bind "
+              "job.trace job.metrics job.tensorboard job.audit job.start_limit "
+              "job.hang_limit job.hang_factor");
 }
 
 typedef struct comparison {
@@ -43,7 +46,8 @@ static void take_difference(void *self, const char *section, const bm_option *o,
         return;
     c->differing++;
     snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
-             "\n  %s.%s: was %s, now %s", section, o->key, was, is);
+             "\n  %s.%s: was %s, now %s", section, o->key,
+             was[0] != '\0' ? was : "not set", is[0] != '\0' ? is : "not set");
 }
 
 /* The settings in which a file differs from a configuration. */
@@ -101,8 +105,11 @@ static bm_status keep(bm_tuning *t, const bm_tune_result *r)
     return BM_OK;
 }
 
+enum { DIGEST = 20 };
+
 typedef struct reading {
     bm_tuning *t;
+    char train[DIGEST], dev[DIGEST]; /* of the sets then; "": not known */
     bm_status status;
 } reading;
 
@@ -117,19 +124,27 @@ static void copy_text(const json_t *event, const char *key, char *out,
 static void take_event(void *self, const char *kind, json_t *event)
 {
     reading *into = self;
-    bm_tune_result r = {.job = {bm_event_count(event, "trial"),
-                                (int)bm_event_count(event, "rung"),
-                                (long)bm_event_count(event, "seed")},
-                        .score = bm_event_number_or(event, "score", INFINITY),
-                        .ler = bm_event_number_or(event, "ler", NAN),
-                        .loss = bm_event_number_or(event, "loss", NAN),
-                        .seconds = bm_event_number_or(event, "seconds", 0),
-                        .cluster_s =
-                            bm_event_number_or(event, "cluster_s", NAN),
-                        .target_s = bm_event_number_or(event, "target_s", NAN)};
+    bm_tune_result r = {
+        .job = {bm_event_count(event, "trial"),
+                (int)bm_event_count(event, "rung"),
+                (long)bm_event_count(event, "seed")},
+        .score = bm_event_number_or(event, "score", INFINITY),
+        .ler = bm_event_number_or(event, "ler", NAN),
+        .loss = bm_event_number_or(event, "loss", NAN),
+        .seconds = bm_event_number_or(event, "seconds", 0),
+        .cluster_s = bm_event_number_or(event, "cluster_s", NAN),
+        .target_s = bm_event_number_or(event, "target_s", NAN),
+        .trained = (long)bm_event_number_or(event, "trained", -1),
+        .spent = bm_event_number(event, "spent")};
 
     if (strcmp(kind, "given_apart") == 0)
         into->t->given_apart = true;
+    if (strcmp(kind, "first_rung") == 0)
+        into->t->first_rung = (long)bm_event_count(event, "epochs");
+    if (strcmp(kind, "data") == 0) {
+        copy_text(event, "train", into->train, DIGEST);
+        copy_text(event, "dev", into->dev, DIGEST);
+    }
     if (strcmp(kind, "result") != 0 || into->status != BM_OK)
         return;
     copy_text(event, "state", r.state, sizeof r.state);
@@ -138,17 +153,53 @@ static void take_event(void *self, const char *kind, json_t *event)
         into->status = keep(into->t, &r);
 }
 
-static bm_status read_results(bm_tuning *t, const char *directory)
+static bm_status read_journal(reading *into, const char *directory)
 {
-    reading into = {t, BM_OK};
     char path[PATH_MAX];
     struct stat info;
 
-    name(t, "record/journal.jsonl", path);
+    name(into->t, "record/journal.jsonl", path);
     if (stat(path, &info) != 0)
         return BM_OK;
-    BM_TRY(bm_journal_events(directory, take_event, &into));
-    return into.status;
+    BM_TRY(bm_journal_events(directory, take_event, into));
+    return into->status;
+}
+
+/* As bmuf train prints it. */
+static const char *digest_of(const bm_dataset *d, char out[DIGEST])
+{
+    snprintf(out, DIGEST, "%016llx", (unsigned long long)d->hash);
+    return out;
+}
+
+static bm_status check_set(const bm_tuning *t, const char *key,
+                           const bm_dataset *d, const char *then)
+{
+    char now[DIGEST];
+
+    if (then[0] == '\0' || strcmp(digest_of(d, now), then) == 0)
+        return BM_OK;
+    return BM_FAIL(BM_ERR_CONFIG,
+                   "%s: %s has digest %s, but the set with which %s was begun "
+                   "had %s, and errors on other data cannot be compared; put "
+                   "that set back, or give another --out",
+                   key, d->directory, now, t->directory, then);
+}
+
+/* The sets must be those with which the search began. */
+static bm_status check_data(const reading *then)
+{
+    const bm_tuning *t = then->t;
+    char train[DIGEST], dev[DIGEST];
+
+    BM_TRY(check_set(t, "data.train", t->train, then->train));
+    BM_TRY(check_set(t, "data.dev", t->dev, then->dev));
+    if (then->dev[0] == '\0')
+        bm_journal_write(t->journal, "data",
+                         (bm_field[]){{"train", 0, digest_of(t->train, train)},
+                                      {"dev", 0, digest_of(t->dev, dev)},
+                                      {0}});
+    return BM_OK;
 }
 
 /* A directory is that of a search if it is empty, or has its record. */
@@ -171,6 +222,7 @@ bool bm_record_exists(const bm_tuning *t)
 bm_status bm_record_open(bm_tuning *t)
 {
     char config[PATH_MAX], record[PATH_MAX], path[PATH_MAX];
+    reading then = {.t = t};
     struct stat info;
     bool begun = bm_record_exists(t);
 
@@ -187,10 +239,11 @@ bm_status bm_record_open(bm_tuning *t)
     BM_TRY(bm_file_make_directory(path));
     if (begun)
         BM_TRY(check_config(t, config));
-    BM_TRY(bm_settings_write(t->config, config));
-    BM_TRY(read_results(t, record));
+    BM_TRY(read_journal(&then, record));
     name(t, "record/journal.jsonl", path);
     BM_TRY(bm_journal_open(&t->journal, path));
+    BM_TRY(check_data(&then));
+    BM_TRY(bm_settings_write(t->config, config));
     if (!begun && t->space.given_apart) {
         t->given_apart = true;
         bm_journal_write(t->journal, "given_apart", (bm_field[]){{0}});
@@ -203,6 +256,32 @@ void bm_record_close(bm_tuning *t)
     bm_journal_close(t->journal);
     bm_file_unlock(t->lock, t->directory, "tune.lock");
     free(t->results);
+}
+
+void bm_record_first_rung(const bm_tuning *t)
+{
+    bm_journal_write(
+        t->journal, "first_rung",
+        (bm_field[]){{"epochs", (double)t->first_rung, NULL}, {0}});
+}
+
+double bm_record_spent(const bm_tuning *t)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < t->n_results; i++)
+        most = fmax(most, t->results[i].spent);
+    return most;
+}
+
+size_t bm_record_trials(const bm_tuning *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n_results; i++)
+        if (t->results[i].job.trial >= n)
+            n = t->results[i].job.trial + 1;
+    return n;
 }
 
 const bm_tune_result *bm_record_find(const bm_tuning *t, bm_tune_job job)
@@ -229,6 +308,8 @@ bm_status bm_record_add(bm_tuning *t, const bm_tune_result *r)
                                   {"seconds", r->seconds, NULL},
                                   {"cluster_s", r->cluster_s, NULL},
                                   {"target_s", r->target_s, NULL},
+                                  {"trained", (double)r->trained, NULL},
+                                  {"spent", r->spent, NULL},
                                   {"state", 0, r->state},
                                   {"reason", 0, r->reason},
                                   {0}});

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    MOST_TRIES = 200,    /* points in a row that the space refuses */
+    MOST_TRIES = 200,    /* points of the sequence in search of a good one */
     CANDIDATES = 500,    /* points of the sequence that the model compares */
     NEIGHBOURS = 200,    /* points around the best one, likewise */
     MOST_MODELLED = 300, /* results that the model takes */
@@ -33,6 +33,7 @@ struct bm_search {
     size_t n, room;
     double now, spent; /* in epochs */
     uint64_t drawn;    /* points taken from the sequence */
+    bm_grade usual;    /* of the last one that became a trial */
     bool none_left;    /* no new point is to be had */
     bool over;         /* a job did not fit into the budget */
     double golden[BM_GAUSS_AXES], shift[BM_GAUSS_AXES];
@@ -99,14 +100,29 @@ static void draw(bm_search *s, double *x)
         x[k] = fmod(s->shift[k] + (double)s->drawn * s->golden[k], 1);
 }
 
+/* The next good point of the sequence; if there is none in MOST_TRIES, the first of
+ * the best grade among these. The sequence goes on after the point that is taken. */
 static bool draw_new(bm_search *s, double *x)
 {
-    for (int i = 0; i < BM_LENIENCIES * MOST_TRIES; i++) {
+    uint64_t taken = 0;
+    bm_grade best = BM_REFUSED;
+
+    for (int i = 0; i < MOST_TRIES && best != BM_GOOD; i++) {
+        bm_grade grade = BM_REFUSED;
+
         draw(s, x);
-        if (s->space.accepts(s->space.self, x, (bm_leniency)(i / MOST_TRIES)))
-            return true;
+        grade = s->space.grade(s->space.self, x);
+        if (grade < best) {
+            best = grade;
+            taken = s->drawn;
+        }
     }
-    return false;
+    if (best == BM_REFUSED)
+        return false;
+    s->usual = best;
+    s->drawn = taken - 1;
+    draw(s, x);
+    return true;
 }
 
 static bool runs(const trial *t)
@@ -256,8 +272,27 @@ static int by_improvement(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Of many points, the one that the space accepts with the largest improvement
- * expected at the end of training. x [n, d + 1]: the rows of the model. */
+/* The first candidate that is as good as what the sequence has; if none is, the
+ * first of the best grade. */
+static bool take_best(const bm_search *s, const candidate *list, double *out)
+{
+    bm_grade best = BM_REFUSED;
+
+    for (size_t i = 0; i < CANDIDATES + NEIGHBOURS; i++) {
+        bm_grade grade = s->space.grade(s->space.self, list[i].x);
+
+        if (grade >= best)
+            continue;
+        memcpy(out, list[i].x, s->set.axes * sizeof *out);
+        best = grade;
+        if (best <= s->usual)
+            break;
+    }
+    return best != BM_REFUSED;
+}
+
+/* Of many points, one of the best grade with the largest improvement expected at
+ * the end of training. x [n, d + 1]: the rows of the model. */
 static bool choose(bm_search *s, const bm_gauss *g, size_t n, const double *x,
                    candidate *list, double *out)
 {
@@ -283,12 +318,7 @@ static bool choose(bm_search *s, const bm_gauss *g, size_t n, const double *x,
         list[i].improvement = bm_gauss_improvement(g, list[i].x, least);
     }
     qsort(list, CANDIDATES + NEIGHBOURS, sizeof *list, by_improvement);
-    for (size_t i = 0; i < MOST_TRIES; i++)
-        if (s->space.accepts(s->space.self, list[i].x, BM_STRICT)) {
-            memcpy(out, list[i].x, d * sizeof *out);
-            return true;
-        }
-    return false;
+    return take_best(s, list, out);
 }
 
 /* *found is false if the space takes none of the model's points. */
@@ -330,7 +360,7 @@ static bm_status propose(bm_search *s, double *x, bm_search_origin *origin,
     if (s->n == 0 && s->given != NULL) {
         memcpy(x, s->given, s->set.axes * sizeof *x);
         *origin = BM_ORIGIN_GIVEN;
-        *found = s->space.accepts(s->space.self, x, BM_ANY);
+        *found = s->space.grade(s->space.self, x) != BM_REFUSED;
         if (*found)
             return BM_OK;
     }

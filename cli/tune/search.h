@@ -48,13 +48,14 @@ typedef struct bm_search_settings {
     size_t trials; /* the most */
 } bm_search_settings;
 
-/* How bad a point may be. The search becomes lenient after many refusals. */
-typedef enum bm_leniency {
-    BM_STRICT,   /* no warnings */
+/* How good a point is without a trial. The search takes one of the best grade
+ * that it finds. */
+typedef enum bm_grade {
+    BM_GOOD,     /* no warnings */
     BM_AS_GIVEN, /* no warnings that the given point does not have */
-    BM_ANY,      /* it can be trained */
-    BM_LENIENCIES,
-} bm_leniency;
+    BM_VALID,    /* it can be trained */
+    BM_REFUSED,  /* it cannot, or it is a repetition */
+} bm_grade;
 
 /* What the search asks about a point x [d]. */
 typedef struct bm_search_space {
@@ -62,8 +63,7 @@ typedef struct bm_search_space {
     /* Epochs of a trial from its start to the end of a rung; the last rung has
      * all of them. */
     long (*epochs)(void *self, const double *x, int rung);
-    /* Whether the point is no repetition, and good enough. */
-    bool (*accepts)(void *self, const double *x, bm_leniency leniency);
+    bm_grade (*grade)(void *self, const double *x);
 } bm_search_space;
 
 typedef enum bm_search_state {

@@ -298,23 +298,39 @@ static bm_status read_axis(bm_axis *out, const char *text)
                          out->name, why);
 }
 
+static bool has_setting(const bm_space *s, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t k = 0; k < s->n; k++)
+        if (strcmp(s->axis[k].name, name) == 0)
+            return true;
+    for (size_t k = 0; k < s->fixed.n; k++)
+        if (strncmp(s->fixed.row[k].text, name, n) == 0 &&
+            s->fixed.row[k].text[n] == '=')
+            return true;
+    return false;
+}
+
 bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
                        const bm_regime *regime)
 {
+    char text[BM_AXIS_MOST_TEXT] = "";
+
     *out = (bm_space){.workers = regime->workers,
                       .batch_frames = regime->batch_frames};
     if (over[strspn(over, " ")] == '\0')
         add_usual(out, set, regime);
     while (over[strspn(over, " ")] != '\0') {
-        char text[256] = "";
         bm_axis a = {0};
-        size_t n = 0;
 
-        over += strspn(over, " ");
-        n = strcspn(over, " ");
-        snprintf(text, sizeof text, "%.*s", (int)n, over);
-        over += n;
+        over = bm_axis_next(over, text);
         BM_TRY(read_axis(&a, text));
+        if (has_setting(out, a.name))
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "tune.over: %s is there twice; give its values in "
+                           "one list or range",
+                           a.name);
         if (a.n_words == 1 && out->fixed.n < BM_SPACE_FIXED)
             assign(&out->fixed, "%s=%s", a.name, a.words[0]);
         else if (out->n < BM_SEARCH_AXES)
@@ -325,8 +341,10 @@ bm_status bm_space_new(bm_space *out, const char *over, const bm_settings *set,
     }
     if (out->n == 0)
         return BM_FAIL(BM_ERR_CONFIG,
-                       "tune.over: no setting has a range; give one as "
-                       "train.rate=0.01..0.2");
+                       "tune.over: %s: a single value is the same in all "
+                       "trials; give a range, as train.rate=0.01..0.2, or "
+                       "several values, as train.rate=0.01,0.1",
+                       text);
     find_given(out, set, regime);
     return BM_OK;
 }

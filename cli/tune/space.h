@@ -23,7 +23,7 @@
 #include "cli/tune/range.h"
 #include "cli/tune/search.h"
 
-enum { BM_SPACE_FIXED = 16, BM_SPACE_TEXT = 128 };
+enum { BM_SPACE_FIXED = 16, BM_SPACE_TEXT = 64 + BM_AXIS_TEXT };
 
 /* One setting, "section.key=value". */
 typedef struct bm_assignment {

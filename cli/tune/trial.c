@@ -73,7 +73,7 @@ bm_status bm_trial_settings(const bm_tuning *t, const bm_assignments *a,
     return status;
 }
 
-/* ---- listed values ------------------------------------------------------- */
+/* ---- what --over gives -------------------------------------------------- */
 
 static bool is_valid(const bm_tuning *t, const bm_assignments *a)
 {
@@ -85,60 +85,99 @@ static bool is_valid(const bm_tuning *t, const bm_assignments *a)
     return valid;
 }
 
-static void add_word(const bm_axis *a, size_t word, bm_assignments *out)
+/* What is checked of an axis: the values of a list, the ends of a range. */
+static size_t choices_of(const bm_axis *a)
 {
-    snprintf(out->row[out->n++].text, BM_SPACE_TEXT, "%s=%s", a->name,
-             a->words[word]);
+    return a->scale == BM_AXIS_WORDS ? (size_t)a->n_words : 2;
 }
 
-/* Adds choice i of the words of all lists but one. False: there are no more. */
-static bool add_choice(const bm_tuning *t, const bm_axis *but, size_t i,
-                       bm_assignments *out)
+static void add_choice(const bm_axis *a, size_t i, bm_assignments *out)
+{
+    char value[BM_AXIS_TEXT];
+    bool words = a->scale == BM_AXIS_WORDS;
+
+    bm_axis_text(a, words ? ((double)i + 0.5) / a->n_words : (double)i, value);
+    snprintf(out->row[out->n++].text, BM_SPACE_TEXT, "%s=%s", a->name, value);
+}
+
+/* Adds combination i of the choices of all axes but one. False: there are no
+ * more. */
+static bool add_choices(const bm_tuning *t, const bm_axis *but, size_t i,
+                        bm_assignments *out)
 {
     for (size_t k = 0; k < t->space.n; k++) {
         const bm_axis *a = &t->space.axis[k];
 
-        if (a == but || a->n_words == 0)
+        if (a == but)
             continue;
-        add_word(a, i % (size_t)a->n_words, out);
-        i /= (size_t)a->n_words;
+        add_choice(a, i % choices_of(a), out);
+        i /= choices_of(a);
     }
     return i == 0;
 }
 
-/* A word may be valid with some words of other lists alone. axis: NULL: none, the
- * fixed settings are checked. */
-static bm_status check_word(const bm_tuning *t, const bm_axis *axis,
-                            size_t word)
+/* A setting of the configuration, of the section of the last of `some`, whose default
+ * makes them valid: out [room] <- "; --over block.steps=0 makes it valid", or
+ * "". */
+static void find_remedy(const bm_tuning *t, const bm_assignments *some,
+                        char *out, size_t room)
 {
-    enum { MOST_CHOICES = 1000 };
+    const char *last = some->row[some->n - 1].text;
+    const bm_section *s = bm_train_sections();
+    size_t n = strcspn(last, ".");
+
+    out[0] = '\0';
+    while (strlen(s->name) != n || strncmp(s->name, last, n) != 0)
+        s++;
+    for (const bm_option *o = s->options; o->key != NULL; o++) {
+        bm_assignments all = *some;
+        char *text = all.row[all.n++].text;
+
+        if (o->fallback == NULL ||
+            !bm_config_changed(t->config, s->name, s->options, o->key))
+            continue;
+        snprintf(text, BM_SPACE_TEXT, "%s.%s=%s", s->name, o->key, o->fallback);
+        if (is_valid(t, &all)) {
+            snprintf(out, room, "; --over %s makes it valid in all trials",
+                     text);
+            return;
+        }
+    }
+}
+
+/* A choice may be valid with some choices of other axes alone. axis: NULL: none, the
+ * fixed settings are checked. */
+static bm_status check_choice(const bm_tuning *t, const bm_axis *axis, size_t i)
+{
+    enum { MOST_COMBINATIONS = 1000 };
     bm_assignments some = t->space.fixed, all;
-    char fault[2048];
+    char fault[2048], remedy[BM_SPACE_TEXT + 64];
 
     if (axis != NULL)
-        add_word(axis, word, &some);
-    if (is_valid(t, &some))
+        add_choice(axis, i, &some);
+    if (some.n == 0 || is_valid(t, &some))
         return BM_OK;
     snprintf(fault, sizeof fault, "%s", bm_last_message());
-    for (size_t i = 0; i < MOST_CHOICES; i++) {
+    for (size_t k = 0; k < MOST_COMBINATIONS; k++) {
         all = some;
-        if (!add_choice(t, axis, i, &all))
+        if (!add_choices(t, axis, k, &all))
             break;
         if (is_valid(t, &all))
             return BM_OK;
     }
-    return BM_FAIL(BM_ERR_CONFIG, "tune.over: %s: %s",
-                   some.n > 0 ? some.row[some.n - 1].text : "", fault);
+    find_remedy(t, &some, remedy, sizeof remedy);
+    return BM_FAIL(BM_ERR_CONFIG, "tune.over: %s: %s%s",
+                   some.row[some.n - 1].text, fault, remedy);
 }
 
-bm_status bm_trial_check_listed(const bm_tuning *t)
+bm_status bm_trial_check_over(const bm_tuning *t)
 {
     if (t->set.over[strspn(t->set.over, " ")] == '\0')
         return BM_OK; /* the usual ones */
-    BM_TRY(check_word(t, NULL, 0));
+    BM_TRY(check_choice(t, NULL, 0));
     for (size_t k = 0; k < t->space.n; k++)
-        for (int w = 0; w < t->space.axis[k].n_words; w++)
-            BM_TRY(check_word(t, &t->space.axis[k], (size_t)w));
+        for (size_t i = 0; i < choices_of(&t->space.axis[k]); i++)
+            BM_TRY(check_choice(t, &t->space.axis[k], i));
     return BM_OK;
 }
 
@@ -286,6 +325,7 @@ static bm_status take_run(const bm_tuning *t, const bm_run_summary *run,
         r->loss = run->epochs[at].dev_loss;
     }
     r->seconds = run->seconds;
+    r->trained = (long)epochs;
     if (isnan(r->ler))
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s/journal.jsonl: no evaluation on dev after epoch %zu",
@@ -315,7 +355,24 @@ static bm_tune_result new_result(bm_tune_job job)
                             .loss = NAN,
                             .cluster_s = NAN,
                             .target_s = NAN,
+                            .trained = -1,
                             .state = "done"};
+}
+
+/* Epochs that a run has ended that has failed or diverged. */
+static void count_trained(const bm_tuning *t, bm_tune_result *r)
+{
+    char directory[PATH_MAX];
+    bm_run_summary run = {0};
+
+    r->trained = 0;
+    path_of(t, r->job, "", directory);
+    if (bm_run_summary_read(&run, directory) != BM_OK)
+        return;
+    while ((size_t)r->trained < run.n_epochs &&
+           !isnan(run.epochs[r->trained].dev_ler))
+        r->trained++;
+    bm_run_summary_free(&run);
 }
 
 bool bm_trial_done(const bm_tuning *t, bm_tune_job job, bm_tune_result *out)
@@ -369,6 +426,7 @@ bm_status bm_trial_result(const bm_tuning *t, bm_tune_job job, int code,
                      "out; run fewer trials at a time with --jobs");
         else
             read_reason(t, job, r.reason, sizeof r.reason);
+        count_trained(t, &r);
     }
     *out = r;
     return BM_OK;

@@ -28,67 +28,143 @@ enum {
 
 /* ---- the space, as the search sees it ------------------------------------ */
 
-static void ignore(void *self, const char *text)
+/* The first warning, and how many there are. */
+typedef struct heard {
+    char first[512];
+    int n;
+} heard;
+
+static void hear(void *self, const char *text)
 {
-    (void)self;
-    (void)text;
+    heard *h = self;
+
+    if (h->n++ == 0)
+        snprintf(h->first, sizeof h->first, "%s", text);
 }
 
-/* *out: as bm_advise returns. */
+/* *rules: as bm_advise returns. */
 static bm_status warnings_of(const bm_tuning *t, const bm_settings *set,
-                             unsigned *out)
+                             unsigned *rules, heard *out)
 {
     bm_plan *plan = NULL;
     bm_regime regime = {0};
     bm_status status = BM_OK;
 
+    *out = (heard){.n = 0};
     BM_TRY(bm_first_plan(set, t->train, &plan));
     status = bm_regime_of(set, t->train, plan, &regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    *out = bm_advise(&regime, ignore, NULL);
+    *rules = bm_advise(&regime, hear, out);
     return BM_OK;
 }
 
+static bool is_block_size(const char *assignment)
+{
+    static const char *const keys[] = {
+        "block.steps=", "block.frames_per_worker=", "block.frames_total="};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strncmp(assignment, keys[i], strlen(keys[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Blocks of an epoch, which are of even size. 0: they change, no size is searched,
+ * or the settings are invalid. */
+static int64_t blocks_of(const bm_tuning *t, const bm_assignments *a)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    bm_plan *plan = NULL;
+    int64_t blocks = 0;
+    size_t k = 0;
+
+    while (k < a->n && !is_block_size(a->row[k].text))
+        k++;
+    if (k == a->n || bm_trial_settings(t, a, &config, &set) != BM_OK)
+        return 0;
+    if (bm_plan_changes(&set.plan).n == 1 &&
+        bm_first_plan(&set, t->train, &plan) == BM_OK)
+        blocks = bm_plan_blocks(plan);
+    bm_plan_free(plan);
+    bm_config_free(config);
+    return blocks;
+}
+
+/* Whether trials differ at most in the size of a block; *size: they do. */
+static bool is_like(const bm_assignments *a, const bm_assignments *b,
+                    bool *size)
+{
+    *size = false;
+    for (size_t k = 0; k < a->n && a->n == b->n; k++) {
+        if (strcmp(a->row[k].text, b->row[k].text) == 0)
+            continue;
+        if (!is_block_size(a->row[k].text))
+            return false;
+        *size = true;
+    }
+    return a->n == b->n;
+}
+
+/* Sizes of 9 and 10 steps are the same if they divide an epoch into as many
+ * blocks. */
 static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
 {
-    for (size_t i = 0; i < t->n_trials; i++) {
-        size_t same = 0;
+    int64_t blocks = -1;
+    bool size = false;
 
-        for (size_t k = 0; k < a->n && t->trials[i].n == a->n; k++)
-            same += strcmp(t->trials[i].row[k].text, a->row[k].text) == 0;
-        if (same == a->n)
+    for (size_t i = 0; i < t->n_trials; i++) {
+        if (!is_like(a, &t->trials[i], &size))
+            continue;
+        if (size && blocks < 0)
+            blocks = blocks_of(t, a);
+        if (!size || (blocks > 0 && blocks == t->blocks[i]))
             return true;
     }
     return false;
 }
 
-/* What bm_advise warns of is unwise. */
-static bool accepts(void *self, const double *x, bm_leniency leniency)
+static bool has_own_axes(const bm_tuning *t)
+{
+    return t->set.over[strspn(t->set.over, " ")] != '\0';
+}
+
+/* What bm_advise warns of is unwise, but what the user wants to compare is not for
+ * us to leave out. */
+static bm_grade grade_settings(const bm_tuning *t, const bm_settings *set)
+{
+    unsigned rules = 0;
+    heard h;
+
+    if (warnings_of(t, set, &rules, &h) != BM_OK)
+        return BM_REFUSED;
+    if (rules == 0 || has_own_axes(t))
+        return BM_GOOD;
+    return (rules & ~t->warnings) == 0 ? BM_AS_GIVEN : BM_VALID;
+}
+
+static bm_grade grade(void *self, const double *x)
 {
     bm_tuning *t = self;
     bm_assignments a;
     bm_config *config = NULL;
     bm_settings set;
-    unsigned warnings = 0;
-    bool good = false;
-    const unsigned allowed[BM_LENIENCIES] = {
-        [BM_STRICT] = 0, [BM_AS_GIVEN] = t->warnings, [BM_ANY] = ~0U};
+    bm_grade out = BM_REFUSED;
 
-    bm_space_assign(&t->space, x, &a);
     if (bm_search_trials(t->search) == 0) /* the given configuration */
-        return true;
+        return BM_GOOD;
+    bm_space_assign(&t->space, x, &a);
     if (is_repeated(t, &a))
-        return false;
+        return BM_REFUSED;
     if (bm_trial_settings(t, &a, &config, &set) != BM_OK) {
         snprintf(t->refusal, sizeof t->refusal, "%s", bm_last_message());
-        return false;
+        return BM_REFUSED;
     }
     t->accepted = true;
-    good = warnings_of(t, &set, &warnings) == BM_OK &&
-           (warnings & ~allowed[leniency]) == 0;
+    out = grade_settings(t, &set);
     bm_config_free(config);
-    return good;
+    return out;
 }
 
 static long epochs_at(void *self, const double *x, int rung)
@@ -105,10 +181,39 @@ static long epochs_at(void *self, const double *x, int rung)
 
 /* ---- phases -------------------------------------------------------------- */
 
+/* Names the warnings of a new trial that no trial before it had. */
+static bm_status note_warnings(bm_tuning *t, size_t trial)
+{
+    bm_config *config = NULL;
+    bm_settings set;
+    unsigned rules = 0;
+    heard h;
+    char name[32], more[40] = "";
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_trial_settings(t, &t->trials[trial], &config, &set));
+    status = warnings_of(t, &set, &rules, &h);
+    bm_config_free(config);
+    BM_TRY(status);
+    if ((rules & ~t->noted) == 0)
+        return BM_OK;
+    t->noted |= rules;
+    bm_trial_name((bm_tune_job){.trial = trial}, name);
+    if (h.n > 1)
+        snprintf(more, sizeof more, "; and %d more", h.n - 1);
+    bm_log(BM_NOTE,
+           "bmuf explain warns of %s, and perhaps of later trials: %s%s", name,
+           h.first, more);
+    return BM_OK;
+}
+
 static bm_status add_trial(bm_tuning *t, const bm_assignments *a)
 {
     BM_TRY(
         bm_grow(&t->trials, t->n_trials, &t->room_trials, sizeof *t->trials));
+    BM_TRY(
+        bm_grow(&t->blocks, t->n_trials, &t->room_blocks, sizeof *t->blocks));
+    t->blocks[t->n_trials] = blocks_of(t, a);
     t->trials[t->n_trials++] = *a;
     return bm_trial_write(t, t->n_trials - 1);
 }
@@ -135,7 +240,8 @@ static bm_status next_of_search(void *self, bm_tune_job *out,
     if (job.trial < t->n_trials)
         return BM_OK;
     bm_space_assign(&t->space, bm_search_point(t->search, job.trial), &a);
-    return add_trial(t, &a);
+    BM_TRY(add_trial(t, &a));
+    return note_warnings(t, job.trial);
 }
 
 static void tell_search(void *self, const bm_tune_result *r)
@@ -195,7 +301,7 @@ static bm_status check_budget(const bm_tuning *t)
                        bm_count_noun(t->set.epochs, "epoch").text,
                        t->set.epochs == 1 ? "is" : "are", t->epochs,
                        FULL_TRIALS * t->epochs);
-    if (t->set.epochs <= runs * t->epochs)
+    if (t->set.epochs <= runs * t->epochs && !bm_record_exists(t))
         bm_log(BM_WARNING,
                "a budget of %ld epochs leaves nothing to search: the given "
                "configuration and %s with %s each take %ld; raise --epochs, or "
@@ -205,25 +311,55 @@ static bm_status check_budget(const bm_tuning *t)
     return BM_OK;
 }
 
+/* What the search itself has of a budget, and what it has had already. */
+static double search_budget(const bm_tuning *t)
+{
+    long finals = repeated_runs(t) * t->epochs;
+    double left = fmax((double)(t->set.epochs - finals), 0);
+    double spent = bm_record_spent(t);
+
+    if (left >= spent)
+        return left;
+    bm_log(
+        BM_NOTE,
+        "the search has had %.0f epochs, and a budget of %ld with %s and "
+        "%s each leaves it %.0f: its trials stay, and it has no new ones; "
+        "for more give --epochs above %.0f",
+        spent, t->set.epochs, bm_count_noun(t->set.finalists, "finalist").text,
+        bm_count_noun(t->set.seeds, "seed").text, left, spent + (double)finals);
+    return spent;
+}
+
+static size_t most_trials(const bm_tuning *t)
+{
+    size_t trials = (size_t)t->set.trials, had = bm_record_trials(t);
+
+    if (trials == 0)
+        return SIZE_MAX;
+    if (trials < had)
+        bm_log(BM_NOTE,
+               "the search has had %s: they stay, also with --trials %zu",
+               bm_count_noun((long long)had, "trial").text, trials);
+    return trials < had ? had : trials;
+}
+
 static bm_status open_search(bm_tuning *t)
 {
     double given[BM_SEARCH_AXES];
-    const bm_search_settings settings = {
-        .seed = (uint64_t)t->given.job.seed,
-        .axes = t->space.n,
-        .given = given,
-        .given_apart = t->given_apart,
-        .rungs = (int)t->set.rungs,
-        .reduction = (int)t->set.reduction,
-        .slots = (int)t->set.ahead,
-        .model = t->set.model,
-        .epochs =
-            fmax((double)(t->set.epochs - repeated_runs(t) * t->epochs), 0),
-        .trials = t->set.trials > 0 ? (size_t)t->set.trials : SIZE_MAX};
+    const bm_search_settings settings = {.seed = (uint64_t)t->given.job.seed,
+                                         .axes = t->space.n,
+                                         .given = given,
+                                         .given_apart = t->given_apart,
+                                         .rungs = (int)t->set.rungs,
+                                         .reduction = (int)t->set.reduction,
+                                         .slots = (int)t->set.ahead,
+                                         .model = t->set.model,
+                                         .epochs = search_budget(t),
+                                         .trials = most_trials(t)};
 
     bm_space_given(&t->space, given);
     return bm_search_new(&t->search, &settings,
-                         (bm_search_space){t, epochs_at, accepts});
+                         (bm_search_space){t, epochs_at, grade});
 }
 
 /*
@@ -239,10 +375,13 @@ static bm_status train_given(bm_tuning *t)
 
     BM_TRY(add_trial(t, &(bm_assignments){.n = 0}));
     BM_TRY(bm_tune_phase_run(t, &p));
+    if (t->first_rung > 0)
+        return BM_OK;
     for (long k = 1; k < t->set.rungs; k++)
         least = (least + t->set.reduction - 1) / t->set.reduction;
     left = (3 * bm_trial_plateau(t, PLATEAU) + 1) / 2;
     t->first_rung = left < least ? least : left < t->epochs ? left : t->epochs;
+    bm_record_first_rung(t);
     return BM_OK;
 }
 
@@ -316,10 +455,26 @@ static void describe(const bm_tuning *t)
         bm_log(BM_NOTE, "  %s in all trials", t->space.fixed.row[k].text);
 }
 
+/* With fewer labels an error of 10 % has a standard deviation of about 2 points. */
+enum { FEW_LABELS = 300 };
+
+static void warn_of_few_labels(const bm_dataset *dev)
+{
+    if (dev->labels > 0 && dev->labels < FEW_LABELS)
+        bm_log(BM_WARNING,
+               "data.dev: %s has %s with %s, of which one is %.2g points: "
+               "small differences between trials are chance; take a larger set",
+               dev->directory,
+               bm_count_noun((long long)dev->n, "sequence").text,
+               bm_count_noun((long long)dev->labels, "label").text,
+               100. / (double)dev->labels);
+}
+
 static bm_status open_data(bm_tuning *t)
 {
     bm_plan *plan = NULL;
     bm_status status = BM_OK;
+    heard h;
 
     if (t->given.data.dev[0] == '\0')
         return BM_FAIL(BM_ERR_CONFIG,
@@ -327,12 +482,13 @@ static bm_status open_data(bm_tuning *t)
                        "set; add [data] dev = FOLDER");
     BM_TRY(bm_settings_open_data(&t->given, &t->train));
     BM_TRY(bm_dataset_open(&t->dev, t->given.data.dev));
+    warn_of_few_labels(t->dev);
     t->epochs = bm_settings_epochs(&t->given, t->train);
     BM_TRY(bm_first_plan(&t->given, t->train, &plan));
     status = bm_regime_of(&t->given, t->train, plan, &t->regime);
     bm_plan_free(plan);
     BM_TRY(status);
-    return warnings_of(t, &t->given, &t->warnings);
+    return warnings_of(t, &t->given, &t->warnings, &h);
 }
 
 /* 0 is how a setting of [tune] says that there is no such budget. */
@@ -354,6 +510,30 @@ static bm_status check_budget_options(const bm_arguments *a)
     return BM_OK;
 }
 
+/* out [room] <- "tune.over=.." with each --over. */
+static bm_status join_over(const bm_arguments *a, char *out, size_t room)
+{
+    size_t n = (size_t)snprintf(out, room, "tune.over=");
+
+    for (int i = 0; i < a->n_given; i++) {
+        const char *value = a->given[i].value;
+
+        if (strcmp(a->given[i].flag->name, "over") != 0)
+            continue;
+        if (strchr(value, '=') == NULL)
+            return BM_FAIL(BM_ERR_CONFIG,
+                           "--over %s: expected SECTION.KEY=LOW..HIGH or "
+                           "SECTION.KEY=A,B; a value with blanks is quoted "
+                           "together with its setting",
+                           value);
+        if (n + strlen(value) + 2 > room)
+            return BM_FAIL(BM_ERR_ARG,
+                           "--over: more than %zu characters in all", room);
+        n += (size_t)snprintf(out + n, room - n, " %s", value);
+    }
+    return BM_OK;
+}
+
 /* --over, --epochs, .. are short for settings of [tune]. */
 static bm_status read_settings(bm_tuning *t)
 {
@@ -361,14 +541,12 @@ static bm_status read_settings(bm_tuning *t)
                                        "network"};
     enum { KEYS = sizeof keys / sizeof *keys };
     const bm_arguments *a = t->arguments;
-    char over[4096] = "tune.over=", text[KEYS][PATH_MAX];
+    char over[1 << 14];
+    char text[KEYS][PATH_MAX];
     const char *more[KEYS + 2] = {NULL};
     size_t n = 0;
 
-    for (int i = 0; i < a->n_given; i++)
-        if (strcmp(a->given[i].flag->name, "over") == 0)
-            snprintf(over + strlen(over), sizeof over - strlen(over), " %s",
-                     a->given[i].value);
+    BM_TRY(join_over(a, over, sizeof over));
     if (bm_argument(a, "over") != NULL)
         more[n++] = over;
     for (size_t i = 0; i < KEYS; i++)
@@ -414,7 +592,7 @@ static bm_status prepare(bm_tuning *t)
                             : FULL_TRIALS * t->epochs;
     BM_TRY(check_budget(t));
     BM_TRY(bm_space_new(&t->space, t->set.over, &t->given, &t->regime));
-    return bm_record_exists(t) ? BM_OK : bm_trial_check_listed(t);
+    return bm_record_exists(t) ? BM_OK : bm_trial_check_over(t);
 }
 
 static bm_status tune(const bm_arguments *a)
@@ -445,6 +623,7 @@ done:
     bm_search_free(t.search);
     bm_places_free(&t);
     free(t.trials);
+    free(t.blocks);
     bm_record_close(&t);
     bm_dataset_close(t.train);
     bm_dataset_close(t.dev);

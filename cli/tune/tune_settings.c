@@ -7,8 +7,9 @@
 const bm_option bm_tune_options[] = {
     {"over", BM_TEXT, offsetof(bm_tune_settings, over), "", 0, 0, NULL,
      "settings to search, each as train.rate=0.01..0.2:log or "
-     "sgd.local_state=reset,keep, with blanks between them; empty: those that "
-     "matter for the strategy"},
+     "sgd.local_state=reset,keep, with blanks between them; a comma with a "
+     "blank separates values that have commas; empty: those that matter for "
+     "the strategy"},
     {"epochs", BM_INT, offsetof(bm_tune_settings, epochs), "0", 0, 1e9, NULL,
      "budget: epochs of all trials together; 0: 24 times train.epochs"},
     {"minutes", BM_FLOAT, offsetof(bm_tune_settings, minutes), "0", 0, 1e6,

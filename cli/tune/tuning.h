@@ -5,7 +5,8 @@
  *     DIR/trials/t007.ini     the configuration of trial 7
  *     DIR/trials/t007/        its run; t007-2/ with the second seed, ..
  *     DIR/trials/t007.log     what bmuf train printed
- *     DIR/record/journal.jsonl  an event for each result; given_apart
+ *     DIR/record/journal.jsonl  data, given_apart, first_rung: with what the
+ *                             search began; an event for each result
  *     DIR/trials.tsv, DIR/best.ini
  *
  * The journal is what a stopped search goes on from: the search (search.h) is
@@ -39,6 +40,8 @@ typedef struct bm_tune_result {
     double seconds;   /* of training, of all rungs so far */
     double cluster_s; /* the same, on the cluster; NAN: no tune.target */
     double target_s;  /* until the target there; NAN: not reached */
+    long trained;     /* epochs; -1: as many as its rung has */
+    double spent;     /* of the search's budget, when the result came */
     char state[16];   /* "done", "diverged", "failed" */
     char reason[BM_TUNE_REASON]; /* of a failure */
 } bm_tune_result;
@@ -66,9 +69,10 @@ typedef struct bm_tuning {
     bm_settings given;
     bm_regime regime;
     unsigned warnings; /* of bm_advise for the given configuration */
+    unsigned noted;    /* those of trials that have been logged */
     bm_dataset *train, *dev;
     long epochs;     /* of a whole trial, unless that is searched */
-    long first_rung; /* of these, the epochs of the first rung */
+    long first_rung; /* of these, the epochs of the first rung; 0: not known */
     bm_space space;
     bool given_apart; /* as in space; older programs began searches without it,
                          which go on so */
@@ -77,7 +81,9 @@ typedef struct bm_tuning {
     char refusal[1024]; /* why the last one was invalid; "": none was */
 
     bm_assignments *trials; /* [n_trials] */
-    size_t n_trials, room_trials;
+    int64_t *blocks;        /* [n_trials], of an epoch, if their size is
+                               searched; 0: it is not, or they change */
+    size_t n_trials, room_trials, room_blocks;
     bm_tune_result *results; /* [n_results] in the order of their ends */
     size_t n_results, room_results;
     bm_journal *journal;
@@ -93,9 +99,10 @@ BM_CHECKED bm_status bm_trial_settings(const bm_tuning *t,
                                        const bm_assignments *a,
                                        bm_config **config, bm_settings *out);
 
-/* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value that is invalid
- * with the given values of the other settings, and with all that are listed. */
-BM_CHECKED bm_status bm_trial_check_listed(const bm_tuning *t);
+/* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value, or has a range with an
+ * end, that is invalid with the given values of the other settings, and with all
+ * that are listed or are ends. */
+BM_CHECKED bm_status bm_trial_check_over(const bm_tuning *t);
 
 /* Writes the configuration of a new trial. */
 BM_CHECKED bm_status bm_trial_write(bm_tuning *t, size_t trial);
@@ -161,7 +168,7 @@ bool bm_record_exists(const bm_tuning *t);
 
 /* Opens the directory, or continues in it; reads the results in its journal.
  * Fails with BM_ERR_CREATE, or with BM_ERR_CONFIG if it belongs to another
- * search. */
+ * search, or to one on other data. */
 BM_CHECKED bm_status bm_record_open(bm_tuning *t);
 void bm_record_close(bm_tuning *t);
 
@@ -169,6 +176,14 @@ void bm_record_close(bm_tuning *t);
  * results in the record are not this trial's. */
 BM_CHECKED bm_status bm_record_check(const bm_tuning *t, const char *path,
                                      const bm_config *trial);
+
+/* Keeps the epochs of the first rung, t->first_rung. */
+void bm_record_first_rung(const bm_tuning *t);
+
+/* What the search has had of its budget, in epochs, and its trials: it does not end
+ * before, so that a smaller budget, or more seeds, do not take results away. */
+double bm_record_spent(const bm_tuning *t);
+size_t bm_record_trials(const bm_tuning *t);
 
 /* NULL: not known. */
 const bm_tune_result *bm_record_find(const bm_tuning *t, bm_tune_job job);

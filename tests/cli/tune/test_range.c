@@ -69,13 +69,17 @@ static void test_mistakes_are_explained(void **_)
         {"train.rat=0.1..1", "there is no setting train.rat"},
         {"train.rate", "expected SECTION.KEY=LOW..HIGH"},
         {"train.rate=", "expected a range or values"},
+        {"block.steps=5,10,5", "5 is there twice"},
+        {"train.rate=0.1,0.2,0.10", "0.10 is there twice"},
+        {"block.steps=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
+         "a list has at most 16 values"},
         {"train.rate=1..0.1", "1 is not below 0.1"},
         {"train.rate=0..1:log", "a log scale begins above 0"},
         {"train.rate=0.1..1:cubic", "unknown scale cubic"},
         {"bmuf.momentum=0.5..2", "is not within [0, 0.9999]"},
         {"sgd.momentum=0..0.9:logit", "is within 0 and 1"},
         {"sgd.local_state=1..2", "the setting is not a number"},
-        {"train.rate=0.1,,0.2", "expected at most"},
+        {"train.rate=0.1,,0.2", "one is empty"},
         {"block.steps=a..b", "of a range LOW..HIGH are numbers"},
     };
     bm_axis a;
@@ -87,6 +91,52 @@ static void test_mistakes_are_explained(void **_)
         if (strstr(bm_last_error(), cases[i][1]) == NULL)
             fail_msg("%s: %s", cases[i][0], bm_last_error());
     }
+}
+
+static void test_a_value_may_be_long(void **_)
+{
+    char text[BM_AXIS_TEXT + 40] = "model.net=linear,";
+    size_t n = strlen(text);
+    bm_axis a;
+
+    (void)_;
+    memset(text + n, 'x', BM_AXIS_TEXT - 1);
+    a = axis(text);
+    assert_string_equal(a.words[1], text + n);
+    text[n + BM_AXIS_TEXT - 1] = 'x';
+    assert_int_equal(bm_axis_parse(&a, text, bm_train_sections()),
+                     BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "a value has 240 characters; at "
+                                            "most 239"));
+}
+
+/* Blanks belong to a value. Commas in it, too, where a comma with a blank
+ * separates. */
+static void test_values_have_blanks_and_commas(void **_)
+{
+    static const char over[] = " block.workers=0,1@0 4@1 "
+                               "model.net=conv:8,3x3 linear, "
+                               "pool:all,mean linear  train.rate=0.1..0.2";
+    static const char *const texts[] = {"block.workers=0,1@0 4@1",
+                                        "model.net=conv:8,3x3 linear, "
+                                        "pool:all,mean linear",
+                                        "train.rate=0.1..0.2", ""};
+    char text[BM_AXIS_MOST_TEXT];
+    const char *rest = over;
+    bm_axis a;
+
+    (void)_;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        rest = bm_axis_next(rest, text);
+        assert_string_equal(text, texts[i]);
+    }
+    a = axis(texts[0]);
+    assert_int_equal(a.n_words, 2);
+    assert_string_equal(a.words[1], "1@0 4@1");
+    a = axis(texts[1]);
+    assert_int_equal(a.n_words, 2);
+    assert_string_equal(a.words[0], "conv:8,3x3 linear");
+    assert_string_equal(a.words[1], "pool:all,mean linear");
 }
 
 /* ---- the usual axes ------------------------------------------------------ */
@@ -186,6 +236,26 @@ static void test_the_given_values_are_kept(void **_)
     assert_string_equal(s.given[0].number, "0.02");
 }
 
+static void test_a_setting_is_searched_once(void **_)
+{
+    static const char *const texts[] = {
+        "train.rate=0.1..0.2 train.rate=0.3,0.4",
+        "train.rate=0.1..0.2 train.rate=0.3",
+        "train.rate=0.3 train.rate=0.1..0.2",
+    };
+    bm_regime regime = sixteen();
+    bm_settings set = {.train = {.rate = 0.02}};
+    bm_space s;
+
+    (void)_;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(bm_space_new(&s, texts[i], &set, &regime),
+                         BM_ERR_CONFIG);
+        assert_non_null(
+            strstr(bm_last_error(), "tune.over: train.rate is there twice"));
+    }
+}
+
 static double lowest(const bm_space *s, const char *name)
 {
     for (size_t k = 0; k < s->n; k++)
@@ -270,6 +340,7 @@ static void test_a_strategy_has_the_axes_that_count(void **_)
     assert_true(has(&s.fixed, "job.workers=16"));
     assert_int_equal(bm_space_new(&s, "job.workers=16", &set, &regime),
                      BM_ERR_CONFIG);
+    assert_non_null(strstr(bm_last_error(), "job.workers=16: a single value"));
 }
 
 int main(void)
@@ -278,9 +349,12 @@ int main(void)
         cmocka_unit_test(test_ranges_have_scales),
         cmocka_unit_test(test_words_are_even),
         cmocka_unit_test(test_mistakes_are_explained),
+        cmocka_unit_test(test_a_value_may_be_long),
+        cmocka_unit_test(test_values_have_blanks_and_commas),
         cmocka_unit_test(
             test_block_momentum_follows_from_block_and_time_constant),
         cmocka_unit_test(test_the_given_values_are_kept),
+        cmocka_unit_test(test_a_setting_is_searched_once),
         cmocka_unit_test(test_a_time_constant_is_at_least_the_shortest_block),
         cmocka_unit_test(test_a_given_time_constant_gives_way_to_its_axis),
         cmocka_unit_test(test_a_strategy_has_the_axes_that_count),

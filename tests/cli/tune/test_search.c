@@ -109,12 +109,11 @@ static long powers(void *self, const double *x, int rung)
     return lround(pow(3, rung));
 }
 
-static bool any(void *self, const double *x, bm_leniency leniency)
+static bm_grade any(void *self, const double *x)
 {
     (void)self;
     (void)x;
-    (void)leniency;
-    return true;
+    return BM_GOOD;
 }
 
 /* With one job at a time: three trials, and the best of them goes on; after the
@@ -370,22 +369,19 @@ static void test_a_failed_trial_is_never_promoted(void **_)
     bm_search_free(s);
 }
 
-/* self [BM_LENIENCIES]: how often it was asked, never less leniently than
- * before. */
-static bool none(void *self, const double *x, bm_leniency leniency)
+/* self: how often it was asked. */
+static bm_grade none(void *self, const double *x)
 {
     size_t *asked = self;
 
     (void)x;
-    for (int more = leniency + 1; more < BM_LENIENCIES; more++)
-        assert_int_equal(asked[more], 0);
-    asked[leniency]++;
-    return false;
+    ++*asked;
+    return BM_REFUSED;
 }
 
 static void test_a_space_without_points_ends_the_search(void **_)
 {
-    size_t asked[BM_LENIENCIES] = {0};
+    size_t asked = 0;
     bm_search_settings settings = {.seed = 1,
                                    .axes = 1,
                                    .rungs = 1,
@@ -399,13 +395,122 @@ static void test_a_space_without_points_ends_the_search(void **_)
 
     (void)_;
     assert_ok(
-        bm_search_new(&s, &settings, (bm_search_space){asked, powers, none}));
+        bm_search_new(&s, &settings, (bm_search_space){&asked, powers, none}));
     assert_ok(bm_search_next(s, &job, &state));
     assert_int_equal(state, BM_SEARCH_END);
-    for (int i = 0; i < BM_LENIENCIES; i++)
-        assert_true(asked[i] > 10);
+    assert_true(asked > 10);
     assert_int_equal(bm_search_trials(s), 0);
     bm_search_free(s);
+}
+
+/* Good below 0.1, like the given point below *self, valid below 0.9. */
+static bm_grade in_parts(void *self, const double *x)
+{
+    const double *as_given = self;
+
+    return x[0] < 0.1         ? BM_GOOD
+           : x[0] < *as_given ? BM_AS_GIVEN
+           : x[0] < 0.9       ? BM_VALID
+                              : BM_REFUSED;
+}
+
+/* No point is good. */
+static bm_grade never_good(void *self, const double *x)
+{
+    bm_grade grade = in_parts(self, x);
+
+    return grade == BM_GOOD ? BM_AS_GIVEN : grade;
+}
+
+static bm_grade just_valid(void *self, const double *x)
+{
+    (void)self;
+    (void)x;
+    return BM_VALID;
+}
+
+/* The trials of a search for the least |x - 0.6|, one after the other. *modelled:
+ * of these, the points of the model. */
+static bm_search *all_trials(bm_grade (*grade)(void *self, const double *x),
+                             double *as_given, size_t *modelled)
+{
+    bm_search_settings settings = {.seed = 1,
+                                   .axes = 1,
+                                   .rungs = 1,
+                                   .reduction = 2,
+                                   .slots = 1,
+                                   .model = true,
+                                   .epochs = 1000,
+                                   .trials = 24};
+    bm_search_state state = BM_SEARCH_JOB;
+    bm_search *s = NULL;
+    bm_search_job job;
+
+    assert_ok(bm_search_new(&s, &settings,
+                            (bm_search_space){as_given, powers, grade}));
+    while (state != BM_SEARCH_END) {
+        assert_ok(bm_search_next(s, &job, &state));
+        if (state == BM_SEARCH_JOB)
+            bm_search_tell(s, job, fabs(*bm_search_point(s, job.trial) - 0.6));
+    }
+    *modelled = 0;
+    for (size_t i = 0; i < bm_search_trials(s); i++)
+        *modelled += bm_search_origin_of(s, i) == BM_ORIGIN_MODEL;
+    assert_int_equal(bm_search_trials(s), 24);
+    return s;
+}
+
+/* After four results, three of four points, whatever the best grade is. */
+static void test_the_model_proposes_points_of_any_grade(void **_)
+{
+    static bm_grade (*const grades[])(void *self, const double *x) = {
+        in_parts, never_good, just_valid, any};
+    static const double below[] = {0.1, 0.4, 1, 1};
+    double as_given = 0.4;
+
+    (void)_;
+    for (size_t k = 0; k < sizeof grades / sizeof *grades; k++) {
+        size_t modelled = 0;
+        bm_search *s = all_trials(grades[k], &as_given, &modelled);
+
+        assert_int_equal(modelled, 15);
+        for (size_t i = 0; i < bm_search_trials(s); i++)
+            assert_true(*bm_search_point(s, i) < below[k]);
+        bm_search_free(s);
+    }
+}
+
+/* Without a good point the sequence is the same as if all were good. */
+static void test_the_sequence_leaves_out_no_point_of_the_best_grade(void **_)
+{
+    double x[2][8];
+
+    (void)_;
+    for (size_t k = 0; k < 2; k++) {
+        bm_search_settings settings = {.seed = 1,
+                                       .axes = 1,
+                                       .rungs = 1,
+                                       .reduction = 2,
+                                       .slots = 1,
+                                       .epochs = 1000,
+                                       .trials = 8};
+        bm_search_state state = BM_SEARCH_JOB;
+        bm_search *s = NULL;
+        bm_search_job job;
+
+        assert_ok(bm_search_new(
+            &s, &settings,
+            (bm_search_space){NULL, powers, k == 0 ? any : just_valid}));
+        while (state != BM_SEARCH_END) {
+            assert_ok(bm_search_next(s, &job, &state));
+            if (state != BM_SEARCH_JOB)
+                continue;
+            x[k][job.trial] = *bm_search_point(s, job.trial);
+            bm_search_tell(s, job, 1);
+        }
+        bm_search_free(s);
+    }
+    assert_memory_equal(x[0], x[1], sizeof x[0]);
 }
 
 /* ---- a known optimum ----------------------------------------------------- */
@@ -630,6 +735,9 @@ int main(void)
         cmocka_unit_test(test_a_larger_budget_continues_a_smaller_one),
         cmocka_unit_test(test_a_failed_trial_is_never_promoted),
         cmocka_unit_test(test_a_space_without_points_ends_the_search),
+        cmocka_unit_test(test_the_model_proposes_points_of_any_grade),
+        cmocka_unit_test(
+            test_the_sequence_leaves_out_no_point_of_the_best_grade),
         cmocka_unit_test(test_decisions_do_not_depend_on_the_order_of_ends),
         cmocka_unit_test(test_the_formula_of_polyak_is_the_optimum),
         cmocka_unit_test(test_the_optimum_of_a_quadratic_is_found),

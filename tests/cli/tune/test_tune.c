@@ -100,6 +100,18 @@ static void assert_same_search(const char *a, const char *b)
     }
 }
 
+/* Those of a smaller budget had other finalists, too. */
+static void assert_has_rows_of(const char *larger, const char *smaller)
+{
+    char *rows = rows_of(larger), *part = rows_of(smaller), *rest = NULL;
+
+    for (char *line = strtok_r(part, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        assert_says(rows, line);
+    free(rows);
+    free(part);
+}
+
 #define TUNE(p, out, ...)                                                      \
     RUN_PROGRAM(p, "tune", "tune.ini", "--out", out, "--trials", "5",          \
                 __VA_ARGS__)
@@ -252,6 +264,70 @@ static void test_trials_of_another_version_are_refused(void **_)
     assert_said(&p, "train.rate: was 0.9, now");
 }
 
+static void copy(const char *from, const char *to)
+{
+    char source[PATH_MAX];
+
+    snprintf(source, sizeof source, "%s", in_folder(from));
+    run_tool((char *[]){"rm", "-rf", (char *)in_folder(to), NULL});
+    run_tool((char *[]){"cp", "-R", source, (char *)in_folder(to), NULL});
+}
+
+/* Errors on other data say nothing about the trials before. */
+static void test_a_search_does_not_go_on_with_other_data(void **_)
+{
+    static const char *const keys[] = {"train", "dev"};
+    program p;
+
+    (void)_;
+    for (int k = 0; k < 2; k++) {
+        char set[64], first[64], out[64];
+
+        snprintf(out, sizeof out, "other_%s", keys[k]);
+        snprintf(set, sizeof set, "data.%s=%s2", keys[k], keys[k]);
+        snprintf(first, sizeof first, "data.%s: ", keys[k]);
+        copy("train", "train2");
+        copy("dev", "dev2");
+        TUNE(&p, out, "--set", set, "--set", "tune.seeds=1", "--set",
+             "train.epochs=1");
+        assert_ended(&p, 0);
+        copy(keys[1 - k], k == 0 ? "train2" : "dev2");
+        TUNE(&p, out, "--set", set, "--set", "tune.seeds=1", "--set",
+             "train.epochs=1");
+        assert_ended(&p, 78);
+        assert_said(&p, first);
+        assert_said(&p, "put that set back, or give another --out");
+    }
+}
+
+/* As a disk does that is mounted again soon. */
+static void test_data_that_are_away_do_not_fail_trials(void **_)
+{
+    static const char *const words[] = {
+        "tune",  "tune.ini",     "--out", "away",  "--trials",
+        "5",     "--jobs",       "1",     "--set", "data.dev=gone",
+        "--set", "tune.seeds=1", NULL};
+    char from[PATH_MAX], *journal = NULL;
+    program p;
+
+    (void)_;
+    copy("dev", "gone");
+    snprintf(from, sizeof from, "%s", in_folder("gone"));
+    program_start(&p, words);
+    assert_true(event_comes(&p, "away/record", "result", 3));
+    assert_int_equal(rename(from, in_folder("elsewhere")), 0);
+    program_wait(&p);
+    assert_ended(&p, 66);
+    assert_said(&p, "once that is fixed, the same command goes on");
+    assert_int_equal(rename(in_folder("elsewhere"), from), 0);
+    program_start(&p, words);
+    program_wait(&p);
+    assert_ended(&p, 0);
+    journal = read_whole("away/record", "journal.jsonl");
+    assert_int_equal(count_of(journal, "\"failed\""), 0);
+    free(journal);
+}
+
 /* Sizes that the searched one replaces are named where they were given, and a list
  * of states only where there is local momentum. */
 static void test_axes_are_those_that_have_an_effect(void **_)
@@ -276,21 +352,48 @@ static void test_axes_are_those_that_have_an_effect(void **_)
     assert_not_said(&p, "in all trials");
 }
 
-/* With blocks of two steps `reset` is warned of, so that no trial has it. */
+/* The given configuration has neither, the other trial one of them. */
 static void test_values_that_are_not_tried_are_named(void **_)
 {
     program p;
     char *printed;
 
     (void)_;
-    TUNE(&p, "untried", "--set", "sgd.local_state=keep", "--over",
-         "train.rate=0.005..0.02", "--over", "sgd.local_state=keep,reset");
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "untried", "--trials", "2",
+                "--set", "tune.seeds=1", "--set", "train.epochs=1", "--over",
+                "train.strategy=average,ssgd");
     assert_ended(&p, 0);
-    assert_printed(&p, "no trial had sgd.local_state = reset: bmuf explain "
-                       "warns of it, or there were too few trials\n");
     printed = slurp(p.out, &(size_t){0});
+    assert_says(printed, "no trial had train.strategy = ");
     assert_int_equal(count_of(printed, "no trial had"), 1);
     free(printed);
+}
+
+/* With blocks of two steps `reset` is warned of. What the user lists is compared
+ * nevertheless, and the model proposes rates. */
+static void test_a_warning_of_what_was_asked_for_is_said_once(void **_)
+{
+    char *printed = NULL, *said = NULL, *rows = NULL;
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "warned", "--trials", "9",
+                "--set", "tune.seeds=1", "--set", "tune.ahead=1", "--over",
+                "train.rate=0.005..0.02", "--over",
+                "sgd.local_state=keep,reset");
+    assert_ended(&p, 0);
+    rows = read_whole("warned", "trials.tsv");
+    assert_says(rows, "\tmodel\t");
+    assert_says(rows, "sgd.local_state=reset");
+    assert_says(rows, "sgd.local_state=keep");
+    printed = slurp(p.out, &(size_t){0});
+    assert_int_equal(count_of(printed, "no trial had"), 0);
+    said = slurp(p.err, &(size_t){0});
+    assert_int_equal(count_of(said, "sgd.momentum = 0.9 needs 10 steps"), 1);
+    assert_said(&p, "bmuf explain warns of t0");
+    free(printed);
+    free(said);
+    free(rows);
 }
 
 static void test_invalid_searches_are_refused(void **_)
@@ -336,6 +439,9 @@ static void test_invalid_searches_are_refused(void **_)
                       "--set", "job.workers=3"),
                  78, "one was begun with other settings",
                  "job.workers: was 2, now 3");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "one", "--trials", "5",
+                      "--over", "train.rate=0.01..0.1"),
+                 78, "tune.over: was not set, now train.rate=0.01..0.1");
     assert_fails(BMUF("tune", "tune.ini", "--out", "train"), 73,
                  "train holds something else");
 }
@@ -368,11 +474,80 @@ static void test_a_search_without_a_valid_point_is_refused(void **_)
                       "job.workers=1,2"),
                  78, "2 ranks, but job.workers = 1");
     assert_int_not_equal(access(in_folder("x"), F_OK), 0);
-    TUNE(&p, "none", "--set", "bmuf.time_constant=2000", "--set",
-         "train.epochs=1", "--over", "bmuf.momentum=0.5..0.9");
+    /* each end is valid with the given value of the other axis */
+    TUNE(&p, "none", "--set", "tune.seeds=1", "--set", "train.epochs=1",
+         "--over", "bmuf.momentum=0.5..0.9", "--over",
+         "bmuf.time_constant=2000..4000");
     assert_ended(&p, 78);
     assert_said(&p, "no settings of the search are valid: ");
-    assert_said(&p, "bmuf.time_constant = 2000");
+    assert_said(&p, "both set eta");
+}
+
+/* Before anything is trained, with what makes the setting valid. */
+static void test_ranges_against_the_configuration_are_refused(void **_)
+{
+    (void)_;
+    assert_fails(
+        BMUF("tune", "tune.ini", "--out", "x", "--over",
+             "block.frames_per_worker=2000..64000"),
+        78, "tune.over: block.frames_per_worker=2000: ", "a block has one size",
+        "--over block.steps=0 makes it valid in all trials");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--set",
+                      "bmuf.time_constant=2000", "--over",
+                      "bmuf.momentum=0.5..0.9"),
+                 78, "tune.over: bmuf.momentum=0.5: ",
+                 "--over bmuf.time_constant=0 makes it valid");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "-n", "2", "--over",
+                      "job.workers=1..8"),
+                 78, "tune.over: job.workers=1: ");
+    assert_fails(BMUF("tune", "tune.ini", "--out", "x", "--over", "linear:8"),
+                 78, "--over linear:8: expected SECTION.KEY=LOW..HIGH");
+    assert_int_not_equal(access(in_folder("x"), F_OK), 0);
+}
+
+/* An epoch is one block with each of the larger sizes. */
+static void test_sizes_that_make_the_same_blocks_are_one_trial(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "sizes", "--trials", "9",
+                "--set", "tune.seeds=1", "--set", "train.epochs=1", "--over",
+                "block.steps=1,1000,2000,4000");
+    assert_ended(&p, 0);
+    assert_int_equal(access(in_folder("sizes/trials/t002.ini"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("sizes/trials/t003.ini"), F_OK), 0);
+}
+
+/* On the command line and in the file that the search keeps. */
+static void test_values_with_blanks_are_searched(void **_)
+{
+    static const char *const nets[] = {"stack:3 linear:8 tanh linear",
+                                       "linear:16 tanh linear"};
+    char over[200], *rows = NULL;
+    program p;
+
+    (void)_;
+    snprintf(over, sizeof over, "model.net=%s,%s", nets[0], nets[1]);
+    for (int start = 0; start < 2; start++) {
+        /* what changes no trial may change */
+        RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "nets", "--trials", "5",
+                    "--set", "tune.seeds=1", "--set", "train.epochs=1",
+                    "--over", over, "--over", "block.workers=0,1@0 2@1",
+                    "--set", start == 0 ? "job.threads=1" : "job.threads=2",
+                    "--set",
+                    start == 0 ? "job.tensorboard=no" : "job.tensorboard=yes");
+        assert_ended(&p, 0);
+    }
+    rows = read_whole("nets", "trials.tsv");
+    for (int k = 0; k < 2; k++) {
+        char settings[200];
+
+        snprintf(settings, sizeof settings,
+                 "\tmodel.net=%s block.workers=1@0 2@1\t", nets[k]);
+        assert_says(rows, settings);
+    }
+    free(rows);
 }
 
 /* Folders of copies are of one run, trials have none. */
@@ -426,7 +601,11 @@ static void test_a_trial_that_was_killed_has_failed(void **_)
 
     (void)_;
     assert_ok(
+        bm_trial_result(&t, (bm_tune_job){.trial = 7}, 128 + SIGKILL, &r));
+    assert_int_equal(r.trained, 0); /* it has no run */
+    assert_ok(
         bm_trial_result(&t, (bm_tune_job){.trial = 1}, 128 + SIGKILL, &r));
+    assert_in_range(r.trained, 1, 4);
     assert_string_equal(r.state, "failed");
     assert_says(r.reason, "killed by signal 9");
     assert_int_equal(
@@ -738,15 +917,17 @@ static void assert_same_file(const char *a, const char *b, const char *name)
     free(texts[1]);
 }
 
-#define SPEND(p, out, budget)                                                  \
-    RUN_PROGRAM(p, "tune", "tune.ini", "--out", out, "--epochs", budget,       \
-                "--set", "train.epochs=27", "--set", "train.rate=0.1",         \
-                "--set", "tune.rungs=3", "--set", "tune.ahead=2", "--set",     \
-                "tune.seeds=1")
+/* Settings after these count. */
+#define SPEND(p, out, ...)                                                     \
+    RUN_PROGRAM(p, "tune", "tune.ini", "--set", "train.epochs=27", "--set",    \
+                "train.rate=0.1", "--set", "tune.rungs=3", "--set",            \
+                "tune.ahead=2", "--set", "tune.seeds=1", "--out", out,         \
+                "--epochs", __VA_ARGS__)
 
 /* The trials of a search that had the larger budget from the start. */
 static void test_a_larger_budget_continues_a_finished_search(void **_)
 {
+    char *rows[2];
     program p;
 
     (void)_;
@@ -768,11 +949,74 @@ static void test_a_larger_budget_continues_a_finished_search(void **_)
         assert_same_file("spent", "anew", name);
     }
     assert_same_file("spent", "anew", "best.ini");
+    assert_has_rows_of("spent", "anew");
 
-    /* And a smaller one repeats a part. */
+    /* And a smaller one takes nothing away. */
+    rows[0] = rows_of("spent");
     SPEND(&p, "spent", "69");
     assert_ended(&p, 0);
     assert_not_said(&p, "label errors on dev");
+    assert_said(&p, "its trials stay, and it has no new ones; for more give "
+                    "--epochs above ");
+    rows[1] = rows_of("spent");
+    assert_string_equal(rows[0], rows[1]);
+    assert_same_file("spent", "anew", "best.ini");
+    free(rows[0]);
+    free(rows[1]);
+}
+
+static int lines_of(const char *directory, const char *file)
+{
+    char *text = read_whole(directory, file);
+    int n = count_of(text, "\n");
+
+    free(text);
+    return n;
+}
+
+/* What a line of the outcome asks for, "a larger tune.seeds". */
+static void test_more_seeds_add_to_a_finished_search(void **_)
+{
+    int before = 0;
+    program p;
+
+    (void)_;
+    SPEND(&p, "seeded", "69");
+    assert_ended(&p, 0);
+    before = lines_of("seeded", "trials.tsv");
+    SPEND(&p, "seeded", "69", "--set", "tune.seeds=2");
+    assert_ended(&p, 0);
+    assert_said(&p, "its trials stay");
+    /* a second run of t000 and of each finalist, of which all have one */
+    assert_int_equal(lines_of("seeded", "trials.tsv"), before + 2);
+    SPEND(&p, "seeded", "69", "--set", "tune.seeds=2", "--trials", "1");
+    assert_ended(&p, 0);
+    assert_said(&p, "trials: they stay, also with --trials 1");
+    assert_int_equal(lines_of("seeded", "trials.tsv"), before + 2);
+}
+
+/* The given configuration learns nothing, so that the first rung is as long as
+ * training. That is kept when its run is deleted. */
+static void test_a_search_goes_on_without_the_run_of_its_first_trial(void **_)
+{
+    static const char *const budgets[][2] = {
+        {"bare", "20"}, {"bare", "32"}, {"whole_search", "32"}};
+    char row[13][64];
+    program p;
+
+    (void)_;
+    FOR_EACH (i, budgets) {
+        RUN_PROGRAM(&p, "tune", "tune.ini", "--out", budgets[i][0], "--epochs",
+                    budgets[i][1], "--set", "tune.seeds=1", "--set",
+                    "train.rate=1e-9", "--over", "train.rate=0.01..0.02");
+        assert_ended(&p, 0);
+        if (i == 0)
+            run_tool((char *[]){"rm", "-r",
+                                (char *)in_folder("bare/trials/t000"), NULL});
+    }
+    assert_has_rows_of("bare", "whole_search");
+    row_of("bare", "t001", row);
+    assert_string_equal(row[3], "4"); /* epochs */
 }
 
 /* A result of a last rung with these errors. */
@@ -818,6 +1062,25 @@ static void test_finalists_are_judged_by_their_means(void **_)
                          sqrt(2)) < 1e-9);
 }
 
+/* The given configuration learns nothing, the others little. */
+static void test_doubts_about_the_outcome_are_said(void **_)
+{
+    program p;
+
+    (void)_;
+    RUN_PROGRAM(&p, "tune", "tune.ini", "--out", "doubts", "--trials", "3",
+                "--set", "tune.seeds=1", "--set", "train.rate=1e-9", "--over",
+                "train.rate=0.01..0.02");
+    assert_ended(&p, 0);
+    assert_said(&p, "data.dev: dev has ");
+    assert_said(&p, "small differences between trials are chance");
+    assert_printed(&p, " with one seed, which may be chance: a larger "
+                       "tune.seeds tells\n");
+    assert_printed(&p, "These errors are of the last epoch; ");
+    assert_printed(&p, "More than half of all labels are wrong with the best "
+                       "settings, too: ");
+}
+
 /* A rung is bmuf train --until. [tune] does not belong to a run. */
 static void test_a_run_that_stopped_after_an_epoch_goes_on(void **_)
 {
@@ -844,8 +1107,11 @@ int main(void)
         cmocka_unit_test(test_a_killed_search_goes_on),
         cmocka_unit_test(test_a_stopped_search_goes_on),
         cmocka_unit_test(test_trials_of_another_version_are_refused),
+        cmocka_unit_test(test_a_search_does_not_go_on_with_other_data),
+        cmocka_unit_test(test_data_that_are_away_do_not_fail_trials),
         cmocka_unit_test(test_axes_are_those_that_have_an_effect),
         cmocka_unit_test(test_values_that_are_not_tried_are_named),
+        cmocka_unit_test(test_a_warning_of_what_was_asked_for_is_said_once),
         cmocka_unit_test(test_invalid_searches_are_refused),
         cmocka_unit_test(test_the_given_configuration_has_its_own_values),
         cmocka_unit_test(test_the_time_to_a_target),
@@ -854,9 +1120,16 @@ int main(void)
         cmocka_unit_test(test_a_target_that_no_trial_reaches),
         cmocka_unit_test(test_a_budget_that_is_too_small),
         cmocka_unit_test(test_a_larger_budget_continues_a_finished_search),
+        cmocka_unit_test(test_more_seeds_add_to_a_finished_search),
+        cmocka_unit_test(
+            test_a_search_goes_on_without_the_run_of_its_first_trial),
         cmocka_unit_test(test_finalists_are_judged_by_their_means),
+        cmocka_unit_test(test_doubts_about_the_outcome_are_said),
         cmocka_unit_test(test_a_gpu_has_one_trial),
         cmocka_unit_test(test_a_search_without_a_valid_point_is_refused),
+        cmocka_unit_test(test_ranges_against_the_configuration_are_refused),
+        cmocka_unit_test(test_values_with_blanks_are_searched),
+        cmocka_unit_test(test_sizes_that_make_the_same_blocks_are_one_trial),
         cmocka_unit_test(test_trials_have_no_copies_of_checkpoints),
         cmocka_unit_test(test_a_run_in_use_is_waited_for),
         cmocka_unit_test(test_a_trial_that_was_killed_has_failed),
