@@ -6,6 +6,8 @@
 #   net_limit 280 "$@"  ends this script, with its traps, after 280 s: a killed one
 #                       would leave hosts, and processes that are no children
 #   net_possible        prints the reason and fails if this machine cannot
+#   net_program FILE    prints a path of a program that all hosts see: the program, or
+#                       a copy in the current folder if it is in /tmp
 #   net_up 3 200mbit    starts hosts n1 n2 n3 with 10.77.0.1, .2, .3; limits the
 #                       rate of each, with a delay of 1 ms if the kernel can
 #   net_on 2 COMMAND..    runs it on n2, with a /tmp of that host; all hosts know
@@ -51,6 +53,13 @@ net_possible() {
         burst 64kb latency 9ms 2>/dev/null || why='the kernel has no tbf'
     ip netns del "$net_name-try"
     [ -z "$why" ] || { echo "$why"; return 1; }
+}
+
+net_program() { # FILE
+    case $1 in
+        /tmp/*) mkdir -p programs && cp "$1" programs && echo "$PWD/programs/${1##*/}" ;;
+        *) echo "$1" ;;
+    esac
 }
 
 net_in() { # NAME COMMAND..

@@ -22,6 +22,7 @@ work=$(mktemp -d -p /var/tmp)
 trap 'slurm_down; net_down; rm -rf "$work"' EXIT
 trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
+bmuf=$(net_program "$bmuf") shards=$(net_program "$shards")
 fail() { echo "$*"; tail -n 20 ./*.log; exit 1; }
 run() { # COMMAND..: srun on the first host, for at most 100 s
     slurm_on timeout -k 9 100 srun "$@"

@@ -20,6 +20,7 @@ end() {
 trap end EXIT
 trap 'fail "stopped by a signal, or after its limit of time"' INT TERM HUP
 cd "$work"
+bmuf=$(net_program "$bmuf") shards=$(net_program "$shards")
 fail() { echo "$*"; tail -n 30 ./*.log; exit 1; }
 
 "$shards" train 24 10 20 40 20 >shards.log
