@@ -429,8 +429,8 @@ static void print_untried(const bm_tuning *t)
                 tried[(int)bm_trial_value(t, i, k)] = true;
         for (int w = 0; w < a->n_words; w++)
             if (!tried[w])
-                printf("no trial had %s = %s: there were too few, or bmuf "
-                       "explain warns of it\n",
+                printf("no trial had %s = %s: there were too few trials, or "
+                       "bmuf explain warns of it\n",
                        a->name, a->words[w]);
     }
 }
