@@ -443,7 +443,7 @@ const bm_regime *bm_most_workers(const bm_regime *parts, size_t n)
     return most;
 }
 
-/* Returns how many rules that a proposal keeps do not hold. */
+/* Returns how many rules are broken, of those that a proposal keeps. */
 static int advise_on_part(listener *l, const bm_regime *s)
 {
     bm_gains g = bm_gains_of(s);

@@ -65,7 +65,7 @@ static bm_status sample_blocks(const bm_plan *plan, bm_filling *out)
     return BM_OK;
 }
 
-/* What is above and below is of the first epoch. */
+/* All other lines describe the first epoch. */
 static void print_change(void *self, const char *name, const char *text,
                          const bm_series *x)
 {

@@ -133,7 +133,8 @@ static bm_status regime_of(const bm_settings *s, const bm_dataset *data,
     return BM_OK;
 }
 
-/* Of more changes than a series can have, those of later settings are left out. */
+/* If there are more changes than a series can have, those of the last settings are
+ * left out. */
 static void join(void *self, const char *name, const char *text,
                  const bm_series *x)
 {

@@ -40,7 +40,7 @@ typedef struct comparison {
     bm_left_out left_out;
 } comparison;
 
-/* As a * of the shell may name texts, such as logs, beside runs and models. */
+/* A pattern such as DIR/trials/t* may name texts, such as logs, beside runs. */
 static bm_status choose_runs(comparison *c)
 {
     for (int i = 0; i < c->a->n_nouns; i++) {

@@ -186,7 +186,7 @@ void bm_finalists_judge(const bm_tuning *t, bm_finalist *list, size_t n)
     qsort(list, n, sizeof *list, by_value);
 }
 
-/* Of what a result is, in epochs. */
+/* The epochs that a result was trained for. */
 static long trained(const bm_tuning *t, const bm_tune_result *r)
 {
     return r->trained >= 0 ? r->trained
@@ -360,7 +360,7 @@ bool bm_change_text(const bm_tuning *t, const bm_finalist *best, char *out,
     return true;
 }
 
-/* What says little about other data, or about other runs. */
+/* Prints what the errors are of, and warns if most labels are wrong. */
 static void print_doubts(const bm_tuning *t, const bm_finalist *best)
 {
     if (t->set.target > 0)

@@ -116,7 +116,7 @@ static bm_status failure_of(int code)
     return code > 128 ? BM_ERR_COMM : BM_ERR_CONFIG;
 }
 
-/* Files that are away or cannot be written: the next trial fails, too. */
+/* A file is missing or cannot be written: the next trial would fail, too. */
 static bool is_of_files(bm_status failure)
 {
     return failure == BM_ERR_MISSING || failure == BM_ERR_CREATE ||

@@ -172,7 +172,7 @@ static bm_status check_choice(const bm_tuning *t, const bm_axis *axis, size_t i)
 
 bm_status bm_trial_check_over(const bm_tuning *t)
 {
-    if (t->set.over[strspn(t->set.over, " ")] == '\0')
+    if (!bm_has_own_axes(t))
         return BM_OK; /* the usual ones */
     BM_TRY(check_choice(t, NULL, 0));
     for (size_t k = 0; k < t->space.n; k++)

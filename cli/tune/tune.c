@@ -84,7 +84,8 @@ static int64_t blocks_of(const bm_tuning *t, const bm_assignments *a)
     return blocks;
 }
 
-/* Whether trials differ at most in the size of a block; *size: they do. */
+/* Whether two trials have the same settings but for the size of a block; *size:
+ * that differs. */
 static bool is_like(const bm_assignments *a, const bm_assignments *b,
                     bool *size)
 {
@@ -117,7 +118,7 @@ static bool is_repeated(const bm_tuning *t, const bm_assignments *a)
     return false;
 }
 
-static bool has_own_axes(const bm_tuning *t)
+bool bm_has_own_axes(const bm_tuning *t)
 {
     return t->set.over[strspn(t->set.over, " ")] != '\0';
 }
@@ -131,7 +132,7 @@ static bm_grade grade_settings(const bm_tuning *t, const bm_settings *set)
 
     if (warnings_of(t, set, &rules, &h) != BM_OK)
         return BM_REFUSED;
-    if (rules == 0 || has_own_axes(t))
+    if (rules == 0 || bm_has_own_axes(t))
         return BM_GOOD;
     return (rules & ~t->warnings) == 0 ? BM_AS_GIVEN : BM_VALID;
 }
@@ -173,7 +174,7 @@ static long epochs_at(void *self, const double *x, int rung)
 
 /* ---- phases -------------------------------------------------------------- */
 
-/* Names the warnings of a new trial that no trial before it had. */
+/* Logs a warning of a new trial if no earlier trial had it. */
 static bm_status note_warnings(bm_tuning *t, size_t trial)
 {
     bm_config *config = NULL;
@@ -303,7 +304,8 @@ static bm_status check_budget(const bm_tuning *t)
     return BM_OK;
 }
 
-/* What the search itself has of a budget, and what it has had already. */
+/* The epochs that remain for the search when the repeated runs have theirs, at least
+ * those that it has spent already. */
 static double search_budget(const bm_tuning *t)
 {
     long finals = repeated_runs(t) * t->epochs;

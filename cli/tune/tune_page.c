@@ -33,8 +33,9 @@ static double value_of(const bm_tuning *t, double score)
 
 /* ---- the best against the budget ----------------------------------------- */
 
-/* Whether it is of a trial's end, with the first of its seeds: of several the least
- * would be luck. A finalist that the search did not train so far has others only. */
+/* Whether a result is of a trial's last rung and its first seed; the least of several
+ * seeds would be luck. A finalist that the search did not train to its end has other
+ * seeds only. */
 static bool is_first_end(const bm_tuning *t, const bm_tune_result *r)
 {
     bm_tune_job first = {r->job.trial, (int)t->set.rungs - 1, 0};
@@ -345,7 +346,7 @@ static void budget_of(const bm_tuning *t, char *out, size_t room)
     out[n > 0 ? n - 1 : 0] = '\0';
 }
 
-/* What the numbers of the page are of. */
+/* Data, budget, network and program of the search. */
 static void describe_search(const bm_tuning *t, FILE *f)
 {
     char budget[120];

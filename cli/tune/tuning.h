@@ -72,7 +72,7 @@ typedef struct bm_tuning {
     bm_settings given;
     bm_regime regime;  /* of its part with the most workers */
     unsigned warnings; /* of bm_advise for the given configuration */
-    unsigned noted;    /* those of trials that have been logged */
+    unsigned noted;    /* warnings of trials that were logged */
     bm_dataset *train, *dev;
     long epochs;     /* of a whole trial, unless that is searched */
     long first_rung; /* of these, the epochs of the first rung; 0: not known */
@@ -101,6 +101,9 @@ typedef struct bm_tuning {
 BM_CHECKED bm_status bm_trial_settings(const bm_tuning *t,
                                        const bm_assignments *a,
                                        bm_config **config, bm_settings *out);
+
+/* Whether tune.over gives the settings to search, in place of the usual ones. */
+bool bm_has_own_axes(const bm_tuning *t);
 
 /* Fails with BM_ERR_CONFIG if tune.over fixes or lists a value, or has a range with an
  * end, that is invalid with the given values of the other settings, and with all
@@ -183,8 +186,8 @@ BM_CHECKED bm_status bm_record_check(const bm_tuning *t, const char *path,
 /* Keeps the epochs of the first rung, t->first_rung. */
 void bm_record_first_rung(const bm_tuning *t);
 
-/* What the search has had of its budget, in epochs, and its trials: it does not end
- * before, so that a smaller budget, or more seeds, do not take results away. */
+/* The epochs and trials of the results that a search has. A search with a smaller
+ * budget, or with more seeds, does not end before it has them again. */
 double bm_record_spent(const bm_tuning *t);
 size_t bm_record_trials(const bm_tuning *t);
 

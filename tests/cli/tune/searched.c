@@ -47,7 +47,19 @@ char *read_whole(const char *directory, const char *name)
     return text;
 }
 
-void row_of(const char *directory, const char *trial, char field[13][64])
+int split_row(const char *line, char field[FIELDS][64])
+{
+    int n = 0;
+
+    for (const char *at = line; at != NULL && n < FIELDS; n++) {
+        snprintf(field[n], 64, "%.*s", (int)strcspn(at, "\t"), at);
+        at = strchr(at, '\t');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return n;
+}
+
+void row_of(const char *directory, const char *trial, char field[FIELDS][64])
 {
     char *text = read_whole(directory, "trials.tsv"), *rest = NULL;
     size_t n = strlen(trial);
@@ -55,16 +67,34 @@ void row_of(const char *directory, const char *trial, char field[13][64])
 
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
-        char *at = line;
-
         if (strncmp(line, trial, n) != 0 || line[n] != '\t')
             continue;
         found++;
-        for (int k = 0; k < 13 && at != NULL; k++) {
-            snprintf(field[k], 64, "%.*s", (int)strcspn(at, "\t"), at);
-            at = strchr(at, '\t') != NULL ? strchr(at, '\t') + 1 : NULL;
-        }
+        split_row(line, field);
     }
     free(text);
     assert_true(found > 0);
+}
+
+void field_of(const char *directory, const char *trial, const char *rung,
+              const char *column, char out[64])
+{
+    char *text = read_whole(directory, "trials.tsv"), *rest = NULL;
+    char head[FIELDS][64], row[FIELDS][64];
+    int n = 0;
+
+    out[0] = '\0';
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        if (n == 0) {
+            n = split_row(line, head);
+            continue;
+        }
+        split_row(line, row);
+        for (int k = 0; k < n; k++)
+            if (strcmp(row[0], trial) == 0 && strcmp(row[2], rung) == 0 &&
+                strcmp(head[k], column) == 0)
+                snprintf(out, 64, "%s", row[k]);
+    }
+    free(text);
 }

@@ -15,7 +15,17 @@ int search_set_up(void **state);
 /* A file of a search, as text; free(). */
 char *read_whole(const char *directory, const char *name);
 
-/* The fields of the row of trials.tsv with this name. */
-void row_of(const char *directory, const char *trial, char field[13][64]);
+enum { FIELDS = 20 }; /* of a row of trials.tsv, at most */
+
+/* field <- the fields of a line of it; returns how many. */
+int split_row(const char *line, char field[FIELDS][64]);
+
+/* The fields of the last row of trials.tsv with this name. */
+void row_of(const char *directory, const char *trial, char field[FIELDS][64]);
+
+/* A field of the row of trials.tsv for a trial and a rung, by the name of its
+ * column; "": there is no such column. */
+void field_of(const char *directory, const char *trial, const char *rung,
+              const char *column, char out[64]);
 
 #endif

@@ -299,7 +299,7 @@ static void test_a_run_that_converged_early_counts_to_its_end(void **_)
 /* t000 has the values that it ran with, on a list, in a range or not. */
 static void test_the_given_configuration_has_its_own_values(void **_)
 {
-    char given[13][64], *rows = NULL;
+    char given[FIELDS][64], *rows = NULL;
     program p;
 
     (void)_;
@@ -329,7 +329,7 @@ static void test_the_given_configuration_has_its_own_values(void **_)
 static void test_the_time_to_a_target(void **_)
 {
     const char network[] = "[link]\nlatency_us = 0\nbandwidth = 0.0001\n";
-    char given[13][64], longer[13][64], *page = NULL;
+    char given[FIELDS][64], longer[FIELDS][64], *page = NULL;
     outcome o;
     double frames = 0;
     program p;
@@ -370,7 +370,7 @@ static void test_the_time_to_a_target(void **_)
 /* Buckets that are sent while others are computed take less time. */
 static void test_the_time_to_a_target_knows_overlapped_exchanges(void **_)
 {
-    char none[13][64], bucket[13][64];
+    char none[FIELDS][64], bucket[FIELDS][64];
     program p;
 
     (void)_;

@@ -2,7 +2,7 @@
  * The numbers of a search: axes and times to a target of a configuration whose
  * workers change in training (VALUE@EPOCH), and what report.html says.
  */
-#include "core/file/file.h"
+#include "tests/cli/tune/searched.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/program.h"
@@ -45,45 +45,6 @@ static int set_up(void **state)
     return 0;
 }
 
-/* field [20] <- the fields of a line of a table; returns how many. */
-static int split(const char *line, char field[20][64])
-{
-    int n = 0;
-
-    for (const char *at = line; at != NULL && n < 20; n++) {
-        snprintf(field[n], 64, "%.*s", (int)strcspn(at, "\t"), at);
-        at = strchr(at, '\t');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    return n;
-}
-
-/* A field of the row of trials.tsv for a trial and a rung, by the name of its
- * column; "": there is no such column. */
-static void field_of(const char *directory, const char *trial, const char *rung,
-                     const char *column, char out[64])
-{
-    char path[200], *text = NULL, *rest = NULL, head[20][64], row[20][64];
-    int n = 0;
-
-    out[0] = '\0';
-    snprintf(path, sizeof path, "%s/trials.tsv", directory);
-    assert_ok(bm_file_read(in_folder(path), 1 << 24, &text, &(size_t){0}));
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
-        if (n == 0) {
-            n = split(line, head);
-            continue;
-        }
-        split(line, row);
-        for (int k = 0; k < n; k++)
-            if (strcmp(row[0], trial) == 0 && strcmp(row[2], rung) == 0 &&
-                strcmp(head[k], column) == 0)
-                snprintf(out, 64, "%s", row[k]);
-    }
-    free(text);
-}
-
 static double number_of(const char *directory, const char *trial,
                         const char *rung, const char *column)
 {
@@ -124,17 +85,16 @@ static void test_workers_that_change(void **_)
 /* Trials that trials.tsv has with the last rung, with whatever seeds. */
 static size_t whole_trials(const char *directory)
 {
-    char path[200], *text = NULL, *rest = NULL, row[20][64];
+    char *text = read_whole(directory, "trials.tsv"), *rest = NULL;
+    char row[FIELDS][64];
     bool whole[100] = {false};
     size_t n = 0;
 
-    snprintf(path, sizeof path, "%s/trials.tsv", directory);
-    assert_ok(bm_file_read(in_folder(path), 1 << 24, &text, &(size_t){0}));
     for (char *line = strtok_r(text, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
         size_t trial = 0;
 
-        split(line, row);
+        split_row(line, row);
         if (strcmp(row[2], "2") != 0 || sscanf(row[0], "t%zu", &trial) != 1)
             continue;
         assert_true(trial < 100);
@@ -159,8 +119,7 @@ static void test_the_page_of_a_search(void **_)
     RUN_PROGRAM(&p, "tune", "series.ini", "--out", "page", "--trials", "7",
                 "--set", "tune.seeds=3", "--set", "train.epochs=4");
     assert_ended(&p, 0);
-    assert_ok(bm_file_read(in_folder("page/report.html"), 1 << 24, &page,
-                           &(size_t){0}));
+    page = read_whole("page", "report.html");
     assert_says(page, "Net stack:3 linear:16 tanh linear; 4 epochs for a whole "
                       "trial, in all at most 7 trials; bmuf ");
     o = BMUF("info", "dev", "--json");

@@ -507,7 +507,7 @@ static void test_a_search_goes_on_without_the_run_of_its_first_trial(void **_)
 {
     static const char *const budgets[][2] = {
         {"bare", "20"}, {"bare", "32"}, {"whole_search", "32"}};
-    char row[13][64];
+    char row[FIELDS][64];
     program p;
 
     (void)_;
