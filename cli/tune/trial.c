@@ -116,9 +116,9 @@ static bool add_choices(const bm_tuning *t, const bm_axis *but, size_t i,
     return i == 0;
 }
 
-/* A setting of the configuration, of the section of the last of `some`, whose default
- * makes them valid: out [room] <- "; --over block.steps=0 makes it valid", or
- * "". */
+/* Looks in the section of the last assignment for a setting of the configuration
+ * whose default makes all of them valid. out [room] <- "; --over block.steps=0 makes
+ * it valid in all trials"; "": there is none. */
 static void find_remedy(const bm_tuning *t, const bm_assignments *some,
                         char *out, size_t room)
 {
