@@ -96,6 +96,17 @@ BM_CHECKED bm_status bm_run_compare(const bm_run *run, const bm_config *now);
 BM_CHECKED bm_status bm_run_compare_text(const bm_config *now, const char *path,
                                          const char *text);
 
+/* *text <- all settings, as in config.ini; free with free(). */
+BM_CHECKED bm_status bm_run_settings_text(const bm_config *config, char **text);
+
+/*
+ * Collective. Ranks that mpirun or srun has started by hand have read their own
+ * copy of the configuration. Fails with BM_ERR_CONFIG if settings differ from
+ * rank 0's; the message lists them.
+ */
+BM_CHECKED bm_status bm_run_same_settings(bm_comm *comm,
+                                          const bm_config *config);
+
 /* Fails as bm_run_open would, except for a directory in use; writes nothing. */
 BM_CHECKED bm_status bm_run_check(const char *directory,
                                   const bm_config *config);

@@ -1,9 +1,13 @@
-/* run_settings.c - whether a run goes on with the settings that it began with. */
+/* run_settings.c - whether a run goes on with the settings that it began with, and
+ * all ranks have the same ones. */
+#define _GNU_SOURCE /* gethostname, open_memstream */
 #include "cli/train/run.h"
 #include "core/shell_word.h"
 #include "core/words.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* [tune] is none of this run's. The data may lie elsewhere: a checkpoint knows
  * their contents. */
@@ -131,5 +135,92 @@ bm_status bm_run_compare_text(const bm_config *now, const char *path,
                      c.list);
 done:
     bm_config_free(then);
+    return status;
+}
+
+bm_status bm_run_settings_text(const bm_config *config, char **text)
+{
+    size_t size = 0;
+    FILE *memory = open_memstream(text, &size);
+    bm_status status = BM_OK;
+
+    if (memory == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    status = bm_config_write(config, bm_train_sections(), memory);
+    if (fclose(memory) != 0 && status == BM_OK)
+        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    return status;
+}
+
+/* Files may lie elsewhere on each host: bm_same_contents compares what they hold. */
+static void take_of_rank(void *self, const char *section, const bm_option *o,
+                         const char *first, const char *own)
+{
+    comparison *c = self;
+    char name[100];
+
+    snprintf(name, sizeof name, "%s.%s", section, o->key);
+    if (strcmp(section, "tune") == 0 ||
+        bm_is_word_of(name,
+                      "data.train data.dev data.test train.init train.from "
+                      "augment.noise_sound augment.reverb job.threads"))
+        return;
+    c->differing++;
+    snprintf(c->list + strlen(c->list), sizeof c->list - strlen(c->list),
+             "\n  %s: %s on rank 0, %s here", name,
+             first[0] != '\0' ? first : "(none)",
+             own[0] != '\0' ? own : "(none)");
+}
+
+static bm_status compare_with_first(const bm_config *config, const char *text,
+                                    int rank)
+{
+    comparison c = {.now = config};
+    char host[64] = "";
+    bm_config *first = NULL;
+    bm_status status = BM_OK;
+
+    (void)gethostname(host, sizeof host - 1);
+    BM_TRY_DONE(bm_config_new(&first));
+    BM_TRY_DONE(bm_config_read_text(first, "the settings of rank 0", text));
+    bm_config_compare(first, config, bm_train_sections(), take_of_rank, &c);
+    if (c.differing > 0)
+        BM_FAIL_DONE(BM_ERR_CONFIG,
+                     "rank %d (host %s) was started with other settings than "
+                     "rank 0:%s\nStart all ranks with the same configuration "
+                     "file and the same options",
+                     rank, host, c.list);
+done:
+    bm_config_free(first);
+    return status;
+}
+
+bm_status bm_run_same_settings(bm_comm *comm, const bm_config *config)
+{
+    char *text = NULL;
+    uint64_t size = 0;
+    int rank = bm_comm_rank(comm);
+    bm_status status = BM_OK;
+
+    if (bm_comm_size(comm) == 1)
+        return BM_OK;
+    if (rank == 0) {
+        status = bm_run_settings_text(config, &text);
+        size = status == BM_OK ? strlen(text) + 1 : 0;
+    }
+    BM_TRY_DONE(bm_comm_agree(comm, status));
+    BM_TRY_DONE(bm_comm_broadcast_bytes(comm, &size, sizeof size, 0));
+    if (rank != 0) {
+        text = malloc(size);
+        if (text == NULL)
+            status = BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
+    }
+    BM_TRY_DONE(bm_comm_agree(comm, status));
+    BM_TRY_DONE(bm_comm_broadcast_bytes(comm, text, size, 0));
+    if (rank != 0)
+        status = compare_with_first(config, text, rank);
+    status = bm_comm_agree(comm, status);
+done:
+    free(text);
     return status;
 }

@@ -458,6 +458,7 @@ static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
     bm_device device = {0};
     bm_status status = BM_OK;
 
+    BM_TRY(bm_run_same_settings(comm, config));
     BM_TRY(bm_machine_open(&device, comm, config, set, bm_comm_size(comm)));
     bm_device_log(&device);
     log_idle_cores(&device, set, bm_comm_size(comm));

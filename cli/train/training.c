@@ -249,20 +249,6 @@ static bm_status open_evaluator(bm_training *t, bm_dataset *data,
                              (int)t->set->job.workers);
 }
 
-static bm_status keep_text(bm_training *t)
-{
-    size_t size = 0;
-    FILE *memory = open_memstream(&t->config_text, &size);
-    bm_status status = BM_OK;
-
-    if (memory == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
-    status = bm_config_write(t->config, bm_train_sections(), memory);
-    if (fclose(memory) != 0 && status == BM_OK)
-        status = BM_FAIL(BM_ERR_MEMORY, "no memory for a configuration");
-    return status;
-}
-
 /* The largest mini-batch of all sets; readers are not open yet. */
 static bm_status choose_probe(bm_training *t)
 {
@@ -337,7 +323,7 @@ static bm_status open_rest(bm_training *t)
     t->states = calloc(t->n_states, sizeof *t->states);
     if (t->states == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for a list of states");
-    return keep_text(t);
+    return bm_run_settings_text(t->config, &t->config_text);
 }
 
 /* Each step fails on all ranks or on none: the next one is collective. */
