@@ -3,12 +3,12 @@
 # --hostfile start ranks there, with the digest of one process; what keeps a host
 # from taking part is told in a line with a remedy, before anything starts.
 #
-#   tests/scripts/ssh_test.sh BMUF BMUF_SHARDS        exit 77: skipped
+#   tests/hosts/ssh_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
-# shellcheck source=tests/scripts/journal.sh
+# shellcheck source=tests/hosts/journal.sh
 . "$(dirname "$0")/journal.sh"
 net_limit 500 "$@"
 

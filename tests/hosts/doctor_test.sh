@@ -3,10 +3,10 @@
 # link, another shared folder, few open files on one host, a small /dev/shm, a
 # wrong host name.
 #
-#   tests/scripts/doctor_test.sh BMUF        exit 77: skipped
+#   tests/hosts/doctor_test.sh BMUF        exit 77: skipped
 set -eu
 bmuf=$1
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
 net_limit 250 "$@"
 

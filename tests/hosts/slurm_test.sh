@@ -4,15 +4,15 @@
 # digest of one process; a job that is preempted ends with 75, waits in the queue
 # again, and resumes.
 #
-#   tests/scripts/slurm_test.sh BMUF BMUF_SHARDS        exit 77: skipped
+#   tests/hosts/slurm_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$here/namespaces.sh"
-# shellcheck source=tests/scripts/slurm.sh
+# shellcheck source=tests/hosts/slurm.sh
 . "$here/slurm.sh"
-# shellcheck source=tests/scripts/journal.sh
+# shellcheck source=tests/hosts/journal.sh
 . "$here/journal.sh"
 net_limit 500 "$@"
 
@@ -62,7 +62,7 @@ ln -s "$bmuf" bin/bmuf
 export PATH="$work/bin:$PATH"
 
 # The script of the page, with its name of the run.
-sed -n '/^<!-- tests.scripts.slurm_test.sh/,/^```$/p' "$here/../../docs/jobs/cluster.md" |
+sed -n '/^<!-- tests.hosts.slurm_test.sh/,/^```$/p' "$here/../../docs/jobs/cluster.md" |
     sed '1,2d; $d' >job.sh
 grep -q 'bmuf train my.ini --out run/1 &' job.sh || fail 'no script in docs/jobs/cluster.md'
 job=$(slurm_on sbatch --parsable -o job.log job.sh)

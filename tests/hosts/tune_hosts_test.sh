@@ -2,10 +2,10 @@
 # A search whose trials run on three simulated hosts (namespaces.sh), one of which is
 # cut off from the network: the same results as on one host.
 #
-#   tests/scripts/tune_hosts_test.sh BMUF BMUF_SHARDS        exit 77: skipped
+#   tests/hosts/tune_hosts_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
 net_limit 250 "$@"
 

@@ -2,12 +2,12 @@
 # Three simulated hosts (namespaces.sh) with links of 200 Mbit/s: the models of
 # bmuf and ssgd equal those of one rank, and the traffic of ranks uses the links.
 #
-#   tests/scripts/namespaces_test.sh BMUF BMUF_SHARDS        exit 77: skipped
+#   tests/hosts/namespaces_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
-# shellcheck source=tests/scripts/journal.sh
+# shellcheck source=tests/hosts/journal.sh
 . "$(dirname "$0")/journal.sh"
 net_limit 140 "$@"
 

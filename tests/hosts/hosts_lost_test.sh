@@ -3,12 +3,12 @@
 # comes back. The run goes on without it, then with it, to the digest of one
 # process, and what is left on that host writes nothing.
 #
-#   tests/scripts/hosts_lost_test.sh BMUF BMUF_SHARDS        exit 77: skipped
+#   tests/hosts/hosts_lost_test.sh BMUF BMUF_SHARDS        exit 77: skipped
 set -eu
 bmuf=$1 shards=$2
-# shellcheck source=tests/scripts/namespaces.sh
+# shellcheck source=tests/hosts/namespaces.sh
 . "$(dirname "$0")/namespaces.sh"
-# shellcheck source=tests/scripts/journal.sh
+# shellcheck source=tests/hosts/journal.sh
 . "$(dirname "$0")/journal.sh"
 net_limit 250 "$@"
 
