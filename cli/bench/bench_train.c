@@ -503,7 +503,7 @@ static void print_peer(FILE *out)
     fputs("The same steps in PyTorch on one core, also in processor time; see\n"
           "docs/performance.md.\n\n"
           "  export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1\n"
-          "  peer() { taskset -c 1 tools/torch_peer.py --modes "
+          "  peer() { taskset -c 1 tools/pytorch/torch_peer.py --modes "
           "fp32:eager,fp32:compile \"$@\"; }\n",
           out);
     for (const workload *w = workloads; rows[w - workloads] != NULL; w++)

@@ -2,7 +2,7 @@
 """Compares the outputs of a model with PyTorch.
 
     bmuf eval run/model.safetensors data/test --dump logits.npz
-    tools/check_against_torch.py run/model.safetensors data/test logits.npz
+    tools/pytorch/check_against_torch.py run/model.safetensors data/test logits.npz
 
 PyTorch computes every sequence by itself, in double, without padding; bmuf used
 mini-batches. Prints the largest difference of the logits, and the mean CTC loss

@@ -3,7 +3,7 @@
 errors after each epoch, then a JSON object with those of the best epoch on TEST:
 
     bmuf train my.ini --out run/1             # leaves run/1/config.ini
-    tools/train_in_torch.py run/1/config.ini data/test [--seed N] [--threads N] \\
+    tools/pytorch/train_in_torch.py run/1/config.ini data/test [--seed N] [--threads N] \\
         [--init run/0/model.safetensors] [--check logits.npz]
 
 Data, network, mini-batches, rate, schedule, momentum, clipping, number of epochs and

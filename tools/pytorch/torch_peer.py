@@ -4,7 +4,7 @@ backward, clipped momentum update, on three random mini-batches in turn, copied
 from the host, with sequences of full length. Prints one JSON object per mode, and
 the fastest again at the end.
 
-    tools/torch_peer.py --net 'blstm:512*5 linear' --input 80 --classes 80 \\
+    tools/pytorch/torch_peer.py --net 'blstm:512*5 linear' --input 80 --classes 80 \\
         --batch 64 --frames 800 --labels 100 --device cuda \\
         --modes bf16:graph,fp16:split+graph
 
