@@ -4,7 +4,7 @@
 #include "bmuf/block_settings.h"
 #include "comm/grid.h"
 #include "comm/sum/sum.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <string.h>
 

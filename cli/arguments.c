@@ -1,6 +1,6 @@
 #include "cli/arguments.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <ctype.h>
 #include <errno.h>

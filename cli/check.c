@@ -3,7 +3,7 @@
 #include "cli/json_output.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 /* Part of a megabyte counts as one. */
 static size_t megabytes(uint64_t bytes)

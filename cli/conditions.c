@@ -2,7 +2,7 @@
 
 #include "bmuf/strategy.h"
 #include "cli/settings.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "models/model.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "cli/device.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "cli/habits.h"
 
 #include "cli/help/setting_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef BM_CLI_JSON_OUTPUT_H
 #define BM_CLI_JSON_OUTPUT_H
 
-#include "core/printable.h"
 #include "core/status.h"
+#include "core/text/printable.h"
 
 #include <jansson.h>
 #include <stdio.h>

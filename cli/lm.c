@@ -4,7 +4,7 @@
 #include "cli/json_output.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* main.c - finds the verb, runs it and returns its exit code. */
 #include "cli/habits.h"
-#include "cli/launch/heartbeat.h"
 #include "cli/launch/processes.h"
+#include "cli/launch/watch/heartbeat.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "compute/cpu/blas.h"
+#include "compute/cpu/libraries/blas.h"
 #include "compute/cpu/subnormals.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 #include "cli/verbs.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "core/log.h"
 
 #include "core/file/fence.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>

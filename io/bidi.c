@@ -1,6 +1,6 @@
 #include "io/bidi.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <fribidi.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 #include "io/place.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/file/path.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "io/bidi.h"
 #include "io/symbol_table.h"
 #include "io/text.h"

@@ -4,7 +4,7 @@
  * passes over a batch are in model_pass.c.
  */
 #include "core/size.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "models/model_parts.h"
 #include "models/net.h"
 

@@ -1,7 +1,7 @@
 #include "models/net.h"
 
 #include "core/config/config.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <errno.h>
 #include <math.h>

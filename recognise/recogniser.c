@@ -3,7 +3,7 @@
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/file/search_folder.h"
-#include "core/shell_word.h"
+#include "core/text/shell_word.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 

@@ -1,6 +1,6 @@
 #include "bmuf/exchange/compress.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 const bm_option bm_compress_options[] = {
     {"code", BM_CHOICE, offsetof(bm_compress, code), "none", 0, 0,

@@ -2,7 +2,7 @@
 #include "bmuf/trainer/infeasible.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdlib.h>
 

@@ -26,8 +26,8 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/text/words.h"
 #include "core/trace/span.h"
-#include "core/words.h"
 
 #include <math.h>
 #include <stdio.h>

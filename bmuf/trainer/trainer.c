@@ -7,7 +7,7 @@
 #include "bmuf/compress_check.h"
 #include "bmuf/strategies/fragments.h"
 #include "comm/agreed_alloc.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "cli/verbs.h"
 #include "core/file/file.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "recognise/front_end.h"
 
 #include <dirent.h>

@@ -5,7 +5,7 @@
 #include "core/file/temporary.h"
 #include "core/grow.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/manifest/manifest.h"
 #include "recognise/front_end.h"
 

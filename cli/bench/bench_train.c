@@ -13,10 +13,10 @@
  * time that these save.
  */
 #include "cli/bench/bench.h"
-#include "compute/cpu/onednn.h"
+#include "compute/cpu/libraries/onednn.h"
 #include "core/clock.h"
 #include "core/rng.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "models/model.h"
 #include "sgd/sgd.h"
 

@@ -8,7 +8,7 @@
 #include "core/file/file.h"
 #include "core/log.h"
 #include "core/team.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/command_output.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "core/file/file_kind.h"
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/files/feature_files.h"
 #include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"

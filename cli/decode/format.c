@@ -2,7 +2,7 @@
 #include "cli/decode/format.h"
 
 #include "cli/json_output.h"
-#include "cli/score/transcripts.h"
+#include "cli/score/transcripts/transcripts.h"
 
 #include <math.h>
 #include <string.h>

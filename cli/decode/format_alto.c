@@ -4,8 +4,8 @@
  */
 #include "cli/decode/format.h"
 
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "core/file/path.h"
 #include "core/file/temporary.h"
 #include "core/finite.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 #include "io/import/manifest/manifest_parts.h"
 #include "io/place.h"
 

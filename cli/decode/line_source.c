@@ -1,7 +1,7 @@
 #include "cli/decode/line_source.h"
 
 #include "core/file/file.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
 
 #include "core/file/file.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <limits.h>
 #include <search.h>

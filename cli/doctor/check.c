@@ -1,6 +1,6 @@
 #include "cli/doctor/check.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdarg.h>
 #include <stdio.h>

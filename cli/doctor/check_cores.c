@@ -4,7 +4,7 @@
 #include "cli/device.h"
 #include "cli/doctor/check.h"
 #include "cli/doctor/system_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE /* posix_fadvise */
 #include "cli/doctor/check.h"
 #include "core/clock.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <dirent.h>
 #include <errno.h>

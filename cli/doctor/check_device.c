@@ -3,7 +3,7 @@
 #include "cli/device.h"
 #include "cli/doctor/check.h"
 #include "cli/doctor/gpu_libraries.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <string.h>

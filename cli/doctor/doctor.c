@@ -12,7 +12,7 @@
 #include "cli/launch/processes.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

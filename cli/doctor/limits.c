@@ -2,7 +2,7 @@
 #include "cli/doctor/limits.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stddef.h>

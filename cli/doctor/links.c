@@ -1,7 +1,7 @@
 #include "cli/doctor/links.h"
 
 #include "core/sort.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

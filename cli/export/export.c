@@ -6,7 +6,7 @@
 #include "compute/backend.h"
 #include "core/file/file.h"
 #include "core/file/search_folder.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "cli/help/setting_text.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <ctype.h>
 #include <string.h>

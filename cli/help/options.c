@@ -4,7 +4,7 @@
 #include "cli/help/setting_text.h"
 #include "cli/json_output.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <jansson.h>
 #include <string.h>

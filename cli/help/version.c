@@ -3,8 +3,8 @@
 #include "cli/json_output.h"
 #include "cli/placement/place_text.h"
 #include "cli/verbs.h"
+#include "compute/cpu/libraries/onednn.h"
 #include "compute/cpu/loops/cpu_isa.h"
-#include "compute/cpu/onednn.h"
 
 #include <cblas.h>
 #include <hdf5.h>

@@ -1,8 +1,8 @@
 #include "cli/hosts/hosts.h"
 
 #include "core/file/file.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "cli/hosts/remote.h"
 
 #include "core/clock.h"
-#include "core/shell_word.h"
+#include "core/text/shell_word.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #define BM_CLI_LAUNCH_ATTEMPT_H
 
 #include "cli/launch/returns.h"
-#include "cli/launch/watchdog.h"
+#include "cli/launch/watch/watchdog.h"
 
 #include <stdbool.h>
 

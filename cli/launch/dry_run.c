@@ -3,7 +3,7 @@
 #include "cli/hosts/remote.h"
 #include "cli/launch/mpirun_command.h"
 #include "cli/placement/place_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define BM_CLI_LAUNCH_LAUNCH_H
 
 #include "cli/hosts/allocation.h"
-#include "cli/launch/watchdog.h"
+#include "cli/launch/watch/watchdog.h"
 
 /* What the supervisor needs to know of the job. */
 typedef struct bm_launch_plan {

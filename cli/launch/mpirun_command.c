@@ -3,7 +3,7 @@
 #include "cli/hosts/remote.h"
 #include "cli/hosts/slurm.h"
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

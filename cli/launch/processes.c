@@ -2,10 +2,10 @@
 #include "cli/launch/processes.h"
 
 #include "cli/hosts/slurm.h"
-#include "cli/launch/heartbeat.h"
 #include "cli/launch/launcher.h"
-#include "cli/launch/stack.h"
 #include "cli/launch/stop_signal.h"
+#include "cli/launch/watch/heartbeat.h"
+#include "cli/launch/watch/stack.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "core/file/fence.h"

@@ -12,7 +12,7 @@
 #include "core/file/file_lock.h"
 #include "core/file/path.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/shard/shard_list.h"
 
 #include <dirent.h>

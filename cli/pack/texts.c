@@ -2,7 +2,7 @@
 
 #include "cli/report/runs/describe.h"
 #include "core/file/path.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/model/model_file.h"
 #include "io/shard/shard_list.h"
 #include "recognise/recogniser.h"

@@ -1,6 +1,6 @@
 #include "cli/plot/markup.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

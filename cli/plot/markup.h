@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* Writes a text with & < > " ' escaped. Control characters and bytes that are
- * not UTF-8, which no document may have, are written as core/printable.h
+ * not UTF-8, which no document may have, are written as core/text/printable.h
  * does. */
 void bm_markup(FILE *f, const char *text);
 

@@ -1,7 +1,7 @@
 #include "cli/report/advice.h"
 
 #include "bmuf/filter.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdarg.h>

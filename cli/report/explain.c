@@ -10,7 +10,7 @@
 #include "cli/report/traffic.h"
 #include "cli/train/origin.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/augment/augment_text.h"
 #include "io/batch/sound_augment.h"
 #include "recognise/recogniser.h"

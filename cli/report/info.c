@@ -5,8 +5,8 @@
 #include "cli/verbs.h"
 #include "core/file/file_kind.h"
 #include "core/file/search_folder.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 #include "io/inspect/describe.h"
 #include "io/model/model_file.h"
 

@@ -8,7 +8,7 @@
 #include "cli/report/journal_events.h"
 #include "cli/report/runs/describe.h"
 #include "core/file/file.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdlib.h>
 #include <string.h>

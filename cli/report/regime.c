@@ -1,7 +1,7 @@
 #include "cli/report/regime.h"
 
 #include "cli/conditions.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <string.h>

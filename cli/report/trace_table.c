@@ -1,6 +1,6 @@
 #include "cli/report/trace_table.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
 #include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file/file_kind.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "cli/score/draws.h"
 
 #include "cli/score/interval_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "cli/score/dump.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/model/ark.h"
 #include "io/model/npz.h"
 

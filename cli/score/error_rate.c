@@ -1,7 +1,7 @@
 #include "cli/score/error_rate.h"
 
 #include "cli/score/interval_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 

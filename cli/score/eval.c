@@ -6,11 +6,11 @@
 #include "cli/score/interval_text.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
-#include "cli/score/transcripts.h"
+#include "cli/score/transcripts/transcripts.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <jansson.h>
 #include <math.h>

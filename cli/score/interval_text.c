@@ -1,7 +1,7 @@
 #include "cli/score/interval_text.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 #include "cli/score/score_report.h"
 #include "cli/score/text_errors.h"
-#include "cli/score/transcripts.h"
+#include "cli/score/transcripts/transcripts.h"
 #include "cli/verbs.h"
 
 /* What is collected for a system while texts are scored. */

@@ -2,7 +2,7 @@
 
 #include "cli/json_output.h"
 #include "cli/score/interval_text.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 

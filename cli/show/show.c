@@ -2,7 +2,7 @@
 #include "bmuf/trainer/infeasible.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/augment/augment_text.h"
 #include "io/batch/sound_augment.h"
 #include "io/inspect/picture.h"

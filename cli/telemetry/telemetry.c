@@ -3,7 +3,7 @@
 #include "cli/telemetry/metrics.h"
 #include "cli/telemetry/tensorboard.h"
 #include "core/file/file.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 
 #include "cli/telemetry/event_file.h"
 #include "cli/telemetry/fields.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "cli/train/dev_examples.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "core/file/file.h"
 #include "core/file/search_folder.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/model/checkpoint.h"
 
 #include <math.h>

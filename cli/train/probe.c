@@ -1,6 +1,6 @@
 #include "cli/train/probe.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdio.h>

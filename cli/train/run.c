@@ -5,7 +5,7 @@
 #include "core/file/file_lock.h"
 #include "core/file/path.h"
 #include "core/file/search_folder.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <dirent.h>
 #include <errno.h>

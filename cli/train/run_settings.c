@@ -2,8 +2,8 @@
  * all ranks have the same ones. */
 #define _GNU_SOURCE /* gethostname, open_memstream */
 #include "cli/train/run.h"
-#include "core/shell_word.h"
-#include "core/words.h"
+#include "core/text/shell_word.h"
+#include "core/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 #include "cli/train/dev_examples.h"
 #include "cli/train/training.h"
 #include "cli/verbs.h"
+#include "core/text/words.h"
 #include "core/trace/span.h"
-#include "core/words.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include "cli/report/journal_events.h"
 #include "cli/train/numbers.h"
 #include "cli/train/training.h"
-#include "core/shell_word.h"
-#include "core/words.h"
+#include "core/text/shell_word.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * branch of another run takes of one. */
 #include "cli/train/numbers.h"
 #include "cli/train/training.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "sgd/layer_rates.h"
 
 #include <ctype.h>

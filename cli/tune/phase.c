@@ -7,7 +7,7 @@
 #include "cli/progress.h"
 #include "cli/tune/places.h"
 #include "core/clock.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <poll.h>

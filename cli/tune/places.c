@@ -4,7 +4,7 @@
 #include "cli/hosts/remote.h"
 #include "cli/hosts/slurm.h"
 #include "cli/placement/placement.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

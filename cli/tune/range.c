@@ -1,6 +1,6 @@
 #include "cli/tune/range.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "core/file/file.h"
 #include "core/file/file_lock.h"
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

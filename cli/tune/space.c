@@ -1,7 +1,7 @@
 #include "cli/tune/space.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -14,7 +14,7 @@
 #include "cli/verbs.h"
 #include "core/clock.h"
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

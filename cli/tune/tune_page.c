@@ -8,7 +8,7 @@
 #include "cli/tune/tuning.h"
 #include "core/file/file.h"
 #include "core/file/path.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* cpu.c - the reference backend: loops on a few threads, and libraries for
  * products. Work is done when an operation returns. */
 #include "compute/cpu/cpu.h"
-#include "compute/cpu/blas.h"
+#include "compute/cpu/libraries/blas.h"
 
 #include "core/log.h"
 

@@ -4,8 +4,8 @@
 
 #include "compute/backend_ops.h"
 #include "compute/cpu/cpu_held.h"
+#include "compute/cpu/libraries/onednn.h"
 #include "compute/cpu/loops/cpu_isa.h"
-#include "compute/cpu/onednn.h"
 #include "compute/cpu/thread_pool.h"
 
 /* How a product of bf16 factors is computed. */

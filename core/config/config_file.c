@@ -7,7 +7,7 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <errno.h>
 #include <ini.h>

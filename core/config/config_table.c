@@ -3,8 +3,8 @@
  * that a user can correct all of them at once.
  */
 #include "core/config/config_parts.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <errno.h>
 #include <math.h>

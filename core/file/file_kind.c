@@ -1,6 +1,6 @@
 #include "core/file/file_kind.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #include "core/file/search_folder.h"
 
-#include "core/shell_word.h"
+#include "core/text/shell_word.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 #include "io/augment/augment_text.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "io/augment/sound_settings.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "io/import/frame_classes.h"
 
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/command_output.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/import/manifest/lines.h"

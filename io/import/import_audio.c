@@ -4,7 +4,7 @@
  * chain of feature_chain.h.
  */
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/features/recording_features.h"
 #include "io/import/copies/copies.h"
 #include "io/import/import_base.h"

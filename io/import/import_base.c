@@ -2,7 +2,7 @@
 
 #include "core/log.h"
 #include "core/team.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/lines/line_source.h"
 #include "io/import/piece.h"
 

@@ -5,7 +5,7 @@
  * theirs, too.
  */
 #include "core/grow.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/files/feature_files.h"
 #include "io/import/importer.h"
 #include "io/import/returnn/returnn_file.h"

@@ -1,6 +1,6 @@
 /* check_shard.c - reads one shard in a child process, as HDF5 may crash on it. */
 #include "compute/batch.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/inspect/check_parts.h"
 #include "io/shard/h5.h"
 #include "io/shard/shard_list.h"

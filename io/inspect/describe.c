@@ -1,7 +1,7 @@
 #include "io/inspect/describe.h"
 
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 #include "io/features/feature_text.h"
 #include "io/shard/dataset.h"
 #include "io/shard/store.h"

@@ -5,7 +5,7 @@
  */
 #include "io/shard/dataset.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/shard/shard_list.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
-#include "core/shell_word.h"
-#include "core/words.h"
+#include "core/text/shell_word.h"
+#include "core/text/words.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 #include "io/shard/shard_list.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/features/feature_text.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
  */
 #include "compute/batch.h"
 #include "core/file/file.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/features/feature_ops.h"
 #include "io/shard/crc32c.h"
 #include "io/shard/shard_file.h"

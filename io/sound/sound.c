@@ -5,7 +5,7 @@
 #include "io/sound/sound.h"
 
 #include "core/file/file_kind.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/sound/claimed_end.h"
 #include "io/sound/mp3_head.h"
 #include "io/sound/sound_bytes.h"

@@ -3,7 +3,7 @@
 
 #include "core/grow.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/sound/sound.h"
 
 #include <errno.h>

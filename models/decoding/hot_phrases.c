@@ -4,7 +4,7 @@
 
 #include "core/file/file.h"
 #include "core/grow.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include "core/file/file.h"
 #include "core/grow.h"
 #include "core/log.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <stdlib.h>
 #include <string.h>

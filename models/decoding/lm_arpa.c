@@ -5,7 +5,7 @@
 #include "models/decoding/lm_parts.h"
 
 #include "core/grow.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <errno.h>
 #include <math.h>

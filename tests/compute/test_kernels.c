@@ -1,6 +1,6 @@
 /* The cpu backend's loops, for every instruction set of this machine, against
  * double precision. */
-#include "compute/cpu/blas.h"
+#include "compute/cpu/libraries/blas.h"
 #include "compute/cpu/loops/cpu_isa.h"
 #include "core/rng.h"
 #include "tests/support/support.h"

@@ -1,9 +1,9 @@
 /* Words, plurals, quoting, and lists that grow. */
 #include "core/grow.h"
-#include "core/printable.h"
-#include "core/shell_word.h"
 #include "core/sort.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/shell_word.h"
+#include "core/text/words.h"
 #include "tests/support/support.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* fuzz_texts.c - texts with ids in every form that bmuf score reads, each scored
  * against itself. */
 #include "cli/score/text_errors.h"
-#include "cli/score/transcripts.h"
+#include "cli/score/transcripts/transcripts.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "core/file/file.h"
 #include "core/file/path.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/shard/shard.h"
 #include "tools/speech/grammar.h"
 #include "tools/speech/synthesis.h"

@@ -11,7 +11,7 @@
 #include "tools/speech/grammar.h"
 
 #include "core/status.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -6,7 +6,7 @@
 #include "core/file/file_lock.h"
 #include "core/file/search_folder.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/shard/dataset.h"
 #include "tools/speech/workers.h"
 

@@ -7,7 +7,7 @@
 #include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/shard/dataset.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 #include "cli/json_output.h"
 #include "cli/report/journal_events.h"
 #include "cli/report/runs/curve.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "cli/report/journal_events.h"
 #include "core/config/config.h"
 #include "core/grow.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 
 #include "core/config/config.h"
 #include "core/file/file.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <jansson.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 #include "cli/report/scale/load.h"
 #include "cli/report/scale/network.h"
 #include "cli/verbs.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #include "io/import/files/kaldi_cmvn.h"
 
 #include "core/file/path.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/features/feature_ops.h"
 #include "io/import/files/kaldi_file.h"
 #include "io/import/manifest/lines.h"

@@ -8,8 +8,8 @@
 
 #include "core/file/file.h"
 #include "core/log.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 #include "io/import/lines/page_xml.h"
 
 #include <dirent.h>

@@ -8,7 +8,7 @@
 #include "io/import/lines/image_names.h"
 #include "io/import/lines/line_source_parts.h"
 
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/lines/page_xml.h"
 #include "io/import/manifest/lines.h"
 

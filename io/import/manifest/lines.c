@@ -1,7 +1,7 @@
 #include "io/import/manifest/lines.h"
 
 #include "core/file/file.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
 #include "core/file/file_kind.h"
 #include "core/file/path.h"
 #include "core/grow.h"
-#include "core/shell_word.h"
-#include "core/words.h"
+#include "core/text/shell_word.h"
+#include "core/text/words.h"
 #include "io/import/lines/image_names.h"
 #include "io/shard/shard.h"
 

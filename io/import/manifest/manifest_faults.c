@@ -5,7 +5,7 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "io/import/manifest/manifest_parts.h"
 
 #include "core/log.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <jansson.h>
 #include <stddef.h>

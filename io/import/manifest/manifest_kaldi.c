@@ -15,8 +15,8 @@
 
 #include "core/file/path.h"
 #include "core/log.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 #include "io/place.h"
 
 #include <limits.h>

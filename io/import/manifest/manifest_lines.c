@@ -2,7 +2,7 @@
  * io/import/lines/line_source.h as rows. */
 #include "io/import/manifest/manifest_parts.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "io/import/lines/line_source.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  */
 #include "io/import/manifest/manifest_parts.h"
 
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <math.h>
 #include <stddef.h>

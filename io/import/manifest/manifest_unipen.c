@@ -7,7 +7,7 @@
 
 #include "core/file/file.h"
 #include "core/file/path.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "io/import/pen/unipen.h"
 #include "io/shard/shard.h"
 

@@ -4,7 +4,7 @@
 #include "core/file/file_kind.h"
 #include "core/grow.h"
 #include "core/log.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/import/returnn/returnn_keys.h"
 #include "io/import/returnn/returnn_texts.h"
 #include "io/shard/shard.h"

@@ -3,7 +3,7 @@
  * files that it writes with --out.
  */
 #include "cli/decode/format.h"
-#include "core/printable.h"
+#include "core/text/printable.h"
 #include "tests/cli/decode/decoding.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"

@@ -2,7 +2,7 @@
  * bmuf eval: compares its numbers with its transcripts, and both between
  * numbers of ranks and sizes of batches.
  */
-#include "core/words.h"
+#include "core/text/words.h"
 #include "models/bootstrap.h"
 #include "tests/support/command.h"
 #include "tests/support/evaluations.h"

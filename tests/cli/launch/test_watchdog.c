@@ -2,7 +2,7 @@
  * The watchdog on a virtual clock: heartbeats of ranks are made up second by
  * second, and who is said to hang follows from them.
  */
-#include "cli/launch/watchdog.h"
+#include "cli/launch/watch/watchdog.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>

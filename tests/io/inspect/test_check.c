@@ -2,7 +2,7 @@
  * The check of a data set reports all its problems; its description.
  */
 #include "core/file/file.h"
-#include "core/words.h"
+#include "core/text/words.h"
 #include "io/inspect/check.h"
 #include "io/inspect/describe.h"
 #include "tests/support/datasets.h"

@@ -1,5 +1,5 @@
 /* onednn_absent.c - onednn.h in a build without oneDNN. */
-#include "compute/cpu/onednn.h"
+#include "compute/cpu/libraries/onednn.h"
 
 bool bm_onednn_has(void)
 {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* F_OFD_SETLK */
-#include "cli/launch/heartbeat.h"
+#include "cli/launch/watch/heartbeat.h"
 
 #include "core/trace/span.h"
 

@@ -7,8 +7,8 @@
  * build without oneDNN functions fail with BM_ERR_UNSUPPORTED. The first product
  * of a thread sets the number of OpenMP threads that it starts to one.
  */
-#ifndef BM_COMPUTE_CPU_ONEDNN_H
-#define BM_COMPUTE_CPU_ONEDNN_H
+#ifndef BM_COMPUTE_CPU_LIBRARIES_ONEDNN_H
+#define BM_COMPUTE_CPU_LIBRARIES_ONEDNN_H
 
 #include "core/status.h"
 

@@ -1,7 +1,7 @@
 /* printable.h - texts from files: whether they are UTF-8, and made safe to
  * print, as a terminal obeys control characters. */
-#ifndef BM_CORE_PRINTABLE_H
-#define BM_CORE_PRINTABLE_H
+#ifndef BM_CORE_TEXT_PRINTABLE_H
+#define BM_CORE_TEXT_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

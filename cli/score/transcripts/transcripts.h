@@ -10,8 +10,8 @@
  *   done:
  *     bm_transcripts_free(&ref);
  */
-#ifndef BM_CLI_SCORE_TRANSCRIPTS_H
-#define BM_CLI_SCORE_TRANSCRIPTS_H
+#ifndef BM_CLI_SCORE_TRANSCRIPTS_TRANSCRIPTS_H
+#define BM_CLI_SCORE_TRANSCRIPTS_TRANSCRIPTS_H
 
 #include "core/status.h"
 #include "io/import/lines/list_words.h"

@@ -8,8 +8,8 @@
  * mpirun. Phases are the spans of core/trace/span.h; the cost is one addition and
  * one store for each.
  */
-#ifndef BM_CLI_LAUNCH_HEARTBEAT_H
-#define BM_CLI_LAUNCH_HEARTBEAT_H
+#ifndef BM_CLI_LAUNCH_WATCH_HEARTBEAT_H
+#define BM_CLI_LAUNCH_WATCH_HEARTBEAT_H
 
 #include <stdbool.h>
 

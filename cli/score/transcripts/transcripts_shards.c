@@ -1,5 +1,5 @@
 /* transcripts_shards.c - the references of a packed set, and its speakers. */
-#include "cli/score/transcripts_parts.h"
+#include "cli/score/transcripts/transcripts_parts.h"
 #include "io/shard/dataset.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "core/shell_word.h"
+#include "core/text/shell_word.h"
 
 #include <stdio.h>
 #include <string.h>

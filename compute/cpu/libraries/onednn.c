@@ -1,6 +1,6 @@
 /* onednn.c - see onednn.h. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
-#include "compute/cpu/onednn.h"
+#include "compute/cpu/libraries/onednn.h"
 
 #include <dlfcn.h>
 #include <oneapi/dnnl/dnnl.h>

@@ -1,7 +1,7 @@
 /* words.h - words, lists of words separated by blanks, and counted nouns.
  * Nothing here fails or allocates. */
-#ifndef BM_CORE_WORDS_H
-#define BM_CORE_WORDS_H
+#ifndef BM_CORE_TEXT_WORDS_H
+#define BM_CORE_TEXT_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* blas.c - see blas.h. */
-#include "compute/cpu/blas.h"
+#include "compute/cpu/libraries/blas.h"
 
 #include "compute/cpu/loops/cpu_isa.h"
 #include "core/address_space.h"

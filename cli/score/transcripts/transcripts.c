@@ -1,11 +1,11 @@
 /* transcripts.c - lines are cut in place, so that texts point into the file. */
-#include "cli/score/transcripts_parts.h"
+#include "cli/score/transcripts/transcripts_parts.h"
 
 #include "core/file/file.h"
 #include "core/file/file_kind.h"
 #include "core/grow.h"
-#include "core/printable.h"
-#include "core/words.h"
+#include "core/text/printable.h"
+#include "core/text/words.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "core/words.h"
+#include "core/text/words.h"
 
 #include <ctype.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* transcripts_parts.h - internal to cli/score/transcripts*.c. */
-#ifndef BM_CLI_SCORE_TRANSCRIPTS_PARTS_H
-#define BM_CLI_SCORE_TRANSCRIPTS_PARTS_H
+#ifndef BM_CLI_SCORE_TRANSCRIPTS_TRANSCRIPTS_PARTS_H
+#define BM_CLI_SCORE_TRANSCRIPTS_TRANSCRIPTS_PARTS_H
 
-#include "cli/score/transcripts.h"
+#include "cli/score/transcripts/transcripts.h"
 
 BM_CHECKED bm_status bm_transcripts_add(bm_transcripts *t,
                                         const bm_utterance *u);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* gettid, tgkill */
-#include "cli/launch/stack.h"
+#include "cli/launch/watch/stack.h"
 
 #include <errno.h>
 #include <execinfo.h>

@@ -12,10 +12,10 @@
  * rank uses the processor, as it is then slow rather than hung. Docs:
  * docs/decisions/17-watchdog.md.
  */
-#ifndef BM_CLI_LAUNCH_WATCHDOG_H
-#define BM_CLI_LAUNCH_WATCHDOG_H
+#ifndef BM_CLI_LAUNCH_WATCH_WATCHDOG_H
+#define BM_CLI_LAUNCH_WATCH_WATCHDOG_H
 
-#include "cli/launch/heartbeat.h"
+#include "cli/launch/watch/heartbeat.h"
 #include "core/status.h"
 
 typedef struct bm_watchdog_limits {

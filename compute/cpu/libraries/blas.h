@@ -1,6 +1,6 @@
 /* blas.h - makes OpenBLAS use the kernels that suit this machine. */
-#ifndef BM_COMPUTE_CPU_BLAS_H
-#define BM_COMPUTE_CPU_BLAS_H
+#ifndef BM_COMPUTE_CPU_LIBRARIES_BLAS_H
+#define BM_COMPUTE_CPU_LIBRARIES_BLAS_H
 
 #include "core/status.h"
 

@@ -2,7 +2,7 @@
  * transcripts_json.c - JSON lines: of bmuf decode, and manifests. A manifest
  * without ids, or with other names of the text, is read as bmuf pack reads it.
  */
-#include "cli/score/transcripts_parts.h"
+#include "cli/score/transcripts/transcripts_parts.h"
 #include "io/import/manifest/manifest.h"
 
 #include <jansson.h>

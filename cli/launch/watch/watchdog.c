@@ -1,4 +1,4 @@
-#include "cli/launch/watchdog.h"
+#include "cli/launch/watch/watchdog.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* transcripts_pair.c - utterances of a reference and of hypotheses that belong
  * together: by times, then by ids. */
-#include "cli/score/transcripts_parts.h"
+#include "cli/score/transcripts/transcripts_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

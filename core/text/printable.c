@@ -1,5 +1,5 @@
 /* printable.c - escapes control characters, and bytes that are not UTF-8. */
-#include "core/printable.h"
+#include "core/text/printable.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* shell_word.h - paths in commands that messages show, as a shell takes them:
  * bm_log(BM_NOTE, "bmuf eval %s", bm_shell_word(path).text). */
-#ifndef BM_CORE_SHELL_WORD_H
-#define BM_CORE_SHELL_WORD_H
+#ifndef BM_CORE_TEXT_SHELL_WORD_H
+#define BM_CORE_TEXT_SHELL_WORD_H
 
 #include <limits.h>
 #include <stdbool.h>
