@@ -36,12 +36,19 @@ says '^ok .* clock .*clocks differ by at most'
 says '^ok .* network .*3 pairs of hosts'
 [ -z "$(ls -A shared)" ] || fail 'files are left in the folder'
 
-# Its JSON is a network for bmuf scale.
-doctor 0 2 --folder shared --json
+# Its JSON is a network for bmuf scale. On a busy machine a link is measured as slower
+# than it is: three times at most.
+near() {
+    awk '/"bandwidth"/ { gsub(/[^0-9.e-]/, "", $2); if ($2 > 0.01 && $2 < 0.06) good = 1 }
+        END { exit !good }' out
+}
+for time in 1 2 3; do
+    doctor 0 2 --folder shared --json
+    ! near || break
+    [ $time -lt 3 ] || fail 'the bandwidth is not near 0.05 GB/s'
+done
 cp out net.json
 grep -q '"would_start": true' out || fail 'would_start is not true'
-awk '/"bandwidth"/ { gsub(/[^0-9.e-]/, "", $2); if ($2 > 0.01 && $2 < 0.06) good = 1 }
-    END { exit !good }' out || fail 'the bandwidth is not near 0.05 GB/s'
 cat >journal.jsonl <<'END'
 {"event":"start","workers":1,"ranks":1,"strategy":"bmuf","net":"linear","weights":1000000}
 {"event":"block","frames":1000,"batches":10,"seconds":1,"compute_s":1,"backward_s":0.5,"stall_s":0}
