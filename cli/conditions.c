@@ -288,18 +288,15 @@ bool bm_condition_holds(const bm_config *config, const char *section,
     return missing(config, section, key) == NULL;
 }
 
-static void check_pool(const bm_config *config,
-                       void (*warn)(void *self, const char *text), void *self)
+static void check_net(const bm_config *config,
+                      void (*warn)(void *self, const char *text), void *self)
 {
-    char name[40], text[400];
+    char why[300], text[500];
 
-    if (!bm_model_pools_to_one(config, name, sizeof name))
+    if (!bm_model_doubt(config, why, sizeof why))
         return;
-    snprintf(text, sizeof text,
-             "%s: model.net: %s makes one number of a whole sequence; behind "
-             "flat frames, as those of linear, blstm and attention are, take "
-             "pool:1024x1 for sequences of up to 1024 frames",
-             bm_config_origin(config, "model", "net"), name);
+    snprintf(text, sizeof text, "%s: model.net: %s",
+             bm_config_origin(config, "model", "net"), why);
     warn(self, text);
 }
 
@@ -324,5 +321,5 @@ void bm_conditions_check(const bm_config *config,
                      bm_config_text(config, s->name, o->key), why);
             warn(self, text);
         }
-    check_pool(config, warn, self);
+    check_net(config, warn, self);
 }

@@ -344,10 +344,55 @@ void bm_model_check(const bm_config *config, bm_faults *faults)
     free(m.layers);
 }
 
-bool bm_model_pools_to_one(const bm_config *config, char *name, size_t room)
+/* What a layer has before it. */
+typedef struct preceding {
+    bool mixes;     /* layers after which neighbouring units have no order */
+    bool one_frame; /* pool:all */
+} preceding;
+
+/* text [room] <- what most users do not want of this layer; false: nothing. */
+static bool doubt(const bm_layer *l, const preceding *before, char *text,
+                  size_t room)
+{
+    bool pools = l->ops == &bm_layer_pool, flat = l->channels_in == 0;
+    size_t rows = flat ? 1 : l->n_in / l->channels_in;
+
+    if (pools && l->n_out == 1 && l->time.size > BM_LAYER_WINDOW)
+        snprintf(text, room,
+                 "%s makes one number of a whole sequence; behind flat frames, "
+                 "as those of linear, blstm and attention are, take "
+                 "pool:1024x1 for sequences of up to 1024 frames",
+                 l->name);
+    else if (pools && flat && before->mixes && l->rows.size > 1)
+        snprintf(text, room,
+                 "%s pools neighbouring units of flat frames, which have no "
+                 "order behind linear, blstm and attention; pool:%zux1 pools "
+                 "frames alone",
+                 l->name, l->time.size);
+    else if (l->ops == &bm_layer_instancenorm && before->one_frame && rows == 1)
+        snprintf(text, room,
+                 "%s has a single number of each channel and makes it 0, so "
+                 "that the output does not depend on the input; leave it out, "
+                 "or take layernorm",
+                 l->name);
+    else
+        return false;
+    return true;
+}
+
+static void pass(preceding *before, const bm_layer *l)
+{
+    for (int i = 0; i < l->n_weights; i++)
+        before->mixes = before->mixes || l->weights[i].rank > 1;
+    before->one_frame = before->one_frame || (l->ops == &bm_layer_pool &&
+                                              l->time.size > BM_LAYER_WINDOW);
+}
+
+bool bm_model_doubt(const bm_config *config, char *text, size_t room)
 {
     bm_model_settings set = {0};
     bm_model m = {.shape = some_shape};
+    preceding before = {0};
     size_t at = 0;
     bool found = false;
 
@@ -356,12 +401,8 @@ bool bm_model_pools_to_one(const bm_config *config, char *name, size_t room)
     if (bm_net_parse(set.net, &m.layers, &m.n_layers) == BM_OK &&
         plan(&m, true, &at) == BM_OK)
         for (size_t k = 0; k < m.n_layers && !found; k++) {
-            const bm_layer *l = &m.layers[k];
-
-            found = l->ops == &bm_layer_pool && l->n_out == 1 &&
-                    l->time.size > BM_LAYER_WINDOW;
-            if (found)
-                snprintf(name, room, "%s", l->name);
+            found = doubt(&m.layers[k], &before, text, room);
+            pass(&before, &m.layers[k]);
         }
     free(m.layers);
     return found;

@@ -324,6 +324,7 @@ static const struct {
     {"avgpool avgpool2d", "pool:TIMExHEIGHT,mean"},
     {"concat concatenate", "branches"},
     {"conv1d", "splice and linear, or conv:CHANNELS,TIMExHEIGHT"},
+    {"logsoftmax softmax", "left out, because the loss contains it"},
     {"lstmp", "lstm:CELLS,project:SIZE"},
     {"tdnn", "splice and linear"},
 };

@@ -10,7 +10,7 @@
     {"nbest", "N", "up to N readings of each input, with txt or json", 0,      \
      false},                                                                   \
         {"beam", "N",                                                          \
-         "search with N hypotheses; default: the best path alone, or 100 "     \
+         "search with N hypotheses; default: 1, the best path alone, or 100 "  \
          "where other options need a search",                                  \
          0, false},                                                            \
         {"priors", "DIR",                                                      \

@@ -72,7 +72,7 @@ static bm_conv view(const bm_layer *l)
     };
 }
 
-static size_t kept(const bm_layer *l, const bm_pass *p)
+static size_t work(const bm_layer *l, const bm_pass *p)
 {
     bm_conv c = view(l);
 
@@ -92,7 +92,7 @@ static bm_flops flops(const bm_layer *l, const bm_pass *p)
 static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
     bm_conv c = view(l);
-    bm_conv_forward(l->be, &c, p->in, p->out, x.data, y.data, l->kept);
+    bm_conv_forward(l->be, &c, p->in, p->out, x.data, y.data, l->work);
 }
 
 static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
@@ -101,7 +101,7 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     bm_conv c = view(l);
 
     (void)y;
-    bm_conv_backward(l->be, &c, p->in, p->out, x.data, dy.data, l->kept,
+    bm_conv_backward(l->be, &c, p->in, p->out, x.data, dy.data, l->work,
                      dx.data, l->g, l->g + kernel(l) * l->channels);
 }
 
@@ -112,7 +112,7 @@ const bm_layer_ops bm_layer_conv = {
             "convolution of columns of pixels",
     .plan = plan,
     .init = init,
-    .kept = kept,
+    .work = work,
     .flops = flops,
     .forward = forward,
     .backward = backward,

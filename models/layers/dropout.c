@@ -7,7 +7,7 @@
 
 static bm_status plan(bm_layer *l)
 {
-    BM_TRY(bm_layer_probability(l, l->args, &l->rate));
+    BM_TRY(bm_layer_probability(l, l->args, &l->drop));
     l->n_out = l->n_in;
     l->channels = l->channels_in;
     return BM_OK;
@@ -15,8 +15,8 @@ static bm_status plan(bm_layer *l)
 
 static void apply(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 {
-    if (p->training && l->rate > 0)
-        bm_dropout(l->be, bm_count(x), l->rate, p->key, x.data, y.data);
+    if (p->training && l->drop > 0)
+        bm_dropout(l->be, bm_count(x), l->drop, p->key, x.data, y.data);
     else
         bm_axpby(l->be, bm_count(x), 1, x.data, 0, y.data);
 }

@@ -7,7 +7,7 @@
  * In padding, past the end of a sequence, x, y and dy are zero. A layer must
  * leave zeros there in y and in dx, so that padding influences no result and
  * products over all frames need no mask. (A BLAS may sum in another order in
- * another shape: 1e-6.) A layer that does not keep zeros (bias, sigmoid(0) =
+ * another shape: about 1e-6.) A layer that does not keep zeros (bias, sigmoid(0) =
  * 1/2) calls bm_clear_padding, whose cost is proportional to the padding.
  *
  * A frame may be a column of pixels, [height, channels]; the input has a single
@@ -181,7 +181,7 @@ struct bm_layer {
                           `opening` */
     bool last;       /* a separator: in front of the last branch */
     bm_tensor end;   /* a separator: its x, the output of a branch */
-    float rate;      /* p of dropout, or of weight dropout */
+    float drop;      /* p of dropout, or of weight dropout */
     float factor;    /* of scale */
     size_t heads;    /* of attention */
     size_t most;     /* frames of a sequence of x; 0: any number */

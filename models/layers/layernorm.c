@@ -8,6 +8,9 @@ static bm_status plan(bm_layer *l)
 {
     if (l->args[0] != '\0')
         return bm_layer_fail(l, "layernorm takes no arguments");
+    if (l->n_in == 1)
+        return bm_layer_fail(l, "layernorm of a single number makes it 0, "
+                                "whatever it was");
     l->n_out = l->n_in;
     l->channels = l->channels_in;
     l->weights[0] = (bm_weight){.name = "gamma",

@@ -37,7 +37,7 @@ static bm_status read_word(bm_layer *l, const char *word, given *g,
 
     if (strncmp(word, drop, strlen(drop)) == 0) {
         BM_TRY(bm_layer_once(l, word, &g->weight_dropout));
-        return bm_layer_probability(l, word + strlen(drop), &l->rate);
+        return bm_layer_probability(l, word + strlen(drop), &l->drop);
     }
     if (projects && v->cell == BM_GRU)
         return bm_layer_fail(l, "'%s': a GRU has no projection", word);
@@ -137,7 +137,7 @@ static size_t room_for_copy(const bm_layer *l, const bm_recurrent *v)
 {
     enum { LINE = 256 / sizeof(float) }; /* what follows stays aligned */
 
-    return l->rate > 0 ? (n_wh(v) + LINE - 1) / LINE * LINE : 0;
+    return l->drop > 0 ? (n_wh(v) + LINE - 1) / LINE * LINE : 0;
 }
 
 static size_t kept(const bm_layer *l, const bm_pass *p)
@@ -168,8 +168,8 @@ static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
     bm_recurrent v = view(l, l->w);
     size_t copy = room_for_copy(l, &v);
 
-    if (p->training && l->rate > 0) {
-        bm_weight_dropout(l->be, n_wh(&v), l->rate, p->key, v.wh, l->kept);
+    if (p->training && l->drop > 0) {
+        bm_weight_dropout(l->be, n_wh(&v), l->drop, p->key, v.wh, l->kept);
         v.wh = l->kept;
     }
     bm_recurrent_forward(l->be, &v, p->in, x.data, y.data, l->kept + copy);
@@ -182,14 +182,14 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
     float *dwh = l->g + (v.wh - v.wx), *db = l->g + (v.b - v.wx);
     float *dwr = v.n_projected > 0 ? l->g + (v.wr - v.wx) : NULL;
     size_t n = n_wh(&v), copy = room_for_copy(l, &v);
-    bool drops = p->training && l->rate > 0;
+    bool drops = p->training && l->drop > 0;
 
     if (drops)
         v.wh = l->kept;
     bm_recurrent_backward(l->be, &v, p->in, x.data, y.data, dy.data,
                           l->kept + copy, dx.data, l->g, dwh, db, dwr);
     if (drops)
-        bm_weight_dropout(l->be, n, l->rate, p->key, dwh, dwh);
+        bm_weight_dropout(l->be, n, l->drop, p->key, dwh, dwh);
 }
 
 bool bm_layer_is_recurrent(const bm_layer *l)

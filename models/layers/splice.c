@@ -101,7 +101,7 @@ static void forward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y)
 }
 
 /* What one distance adds to dx. */
-static size_t kept(const bm_layer *l, const bm_pass *p)
+static size_t work(const bm_layer *l, const bm_pass *p)
 {
     return p->in.T * p->in.B * l->n_in;
 }
@@ -123,10 +123,10 @@ static void backward(bm_layer *l, const bm_pass *p, bm_tensor x, bm_tensor y,
 
         if (o.frames == 0)
             continue;
-        bm_axpby(l->be, n, 0, l->kept, 0, l->kept);
+        bm_axpby(l->be, n, 0, l->work, 0, l->work);
         bm_copy_runs(l->be, &r, dy.data + o.from * B * l->n_out + k * D,
-                     l->kept + (size_t)((long)o.from + d) * B * D);
-        bm_axpby(l->be, n, 1, l->kept, 1, dx.data);
+                     l->work + (size_t)((long)o.from + d) * B * D);
+        bm_axpby(l->be, n, 1, l->work, 1, dx.data);
     }
     bm_clear_padding(l->be, p->in, dx);
 }
@@ -136,7 +136,7 @@ const bm_layer_ops bm_layer_splice = {
     .help = "splice:D,D,..  the frames at these distances side by side, as in "
             "splice:-3,0,3 or splice:-2..2",
     .plan = plan,
-    .kept = kept,
+    .work = work,
     .forward = forward,
     .backward = backward,
 };

@@ -530,17 +530,24 @@ static void test_train_and_explain_warn_of_settings_that_do_nothing(void **_)
     assert_int_equal(count_of(o.err, warning), 1);
 }
 
-/* pool:all has a number for each channel; flat frames have one channel. */
-static void test_a_pool_of_flat_frames_is_warned_of(void **_)
+/* A network that can be trained, but hardly what its author wants. */
+static void test_layers_that_lose_their_input_are_warned_of(void **_)
 {
+    static const char one[] = "makes one number of a whole sequence";
     static const struct {
-        const char *net, *layer; /* NULL: no warning */
+        const char *net, *layer, *what; /* NULL: no warning */
     } nets[] = {
-        {"model.net=linear:8 tanh pool:all,mean linear", "2.pool"},
-        {"model.net=blstm:8 pool:3x1 pool:all linear", "2.pool"},
-        {"model.net=conv:4,3x3 linear:8 pool:all linear", "2.pool"},
-        {"model.net=conv:4,3x3 relu pool:2x2 pool:all,mean linear", NULL},
-        {"model.net=linear:8 tanh pool:1024x1,mean linear", NULL},
+        {"model.net=linear:8 tanh pool:all,mean linear", "2.pool", one},
+        {"model.net=blstm:8 pool:3x1 pool:all linear", "2.pool", one},
+        {"model.net=conv:4,3x3 linear:8 pool:all linear", "2.pool", one},
+        {"model.net=blstm:8 pool:2x2 linear", "1.pool",
+         "pool:2x1 pools frames"},
+        {"model.net=stack:2 instancenorm pool:2x2 linear", NULL, NULL},
+        {"model.net=conv:4,3x3 relu pool:2x2 pool:all,mean linear", NULL, NULL},
+        {"model.net=conv:4,3x3 pool:all instancenorm linear", "2.instancenorm",
+         "does not depend on the input"},
+        {"model.net=conv:4,3x3 pool:4x2 instancenorm linear", NULL, NULL},
+        {"model.net=linear:8 tanh pool:1024x1,mean linear", NULL, NULL},
     };
 
     (void)_;
@@ -552,7 +559,7 @@ static void test_a_pool_of_flat_frames_is_warned_of(void **_)
         assert_int_equal(w.n, nets[i].layer != NULL);
         if (nets[i].layer != NULL) {
             assert_says(w.text, nets[i].layer);
-            assert_says(w.text, "makes one number of a whole sequence");
+            assert_says(w.text, nets[i].what);
         }
         bm_config_free(config);
     }
@@ -808,7 +815,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
-        cmocka_unit_test(test_a_pool_of_flat_frames_is_warned_of),
+        cmocka_unit_test(test_layers_that_lose_their_input_are_warned_of),
         cmocka_unit_test(test_sizes_are_those_of_the_data),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),
         cmocka_unit_test(test_defaults_are_not_warned_of),

@@ -536,6 +536,8 @@ static void test_messages_mark_the_invalid_word(void **state)
         {"batchnorm:3 linear", "ctc", "batchnorm takes no arguments"},
         {"layernorm:3 linear", "ctc",
          "word 1 'layernorm:3': layernorm takes no arguments"},
+        {"linear:1 layernorm linear", "ctc",
+         "layernorm of a single number makes it 0"},
         {"leaky_relu:3 linear", "ctc", "leaky_relu takes no arguments"},
         {"instancenorm:3 linear", "ctc",
          "word 1 'instancenorm:3': instancenorm takes no arguments"},

@@ -497,6 +497,7 @@ static void test_messages_mark_the_invalid_word(void **state)
          "word 1 'Conv2d:4,3x3': no such layer; here it is conv\n"},
         {"self_attention:4 linear", "ctc", "here it is attention\n"},
         {"dense:4 linear", "ctc", "here it is linear\n"},
+        {"linear log_softmax", "ctc", "here it is left out, because the loss"},
         {"", "ctc", "model.net is empty"},
         {" \n ", "ctc", "model.net is empty"},
         {"blstm linear", "ctc", "word 1 'blstm': the number of cells"},
