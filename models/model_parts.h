@@ -9,7 +9,7 @@ enum { BM_SCORE_FLOATS = sizeof(bm_score) / sizeof(float) };
 typedef struct bm_layer_input {
     bm_extent extent; /* its frames are the model's, of input 0 the batch's */
     bm_tensor x;
-    size_t writer; /* index of the layer */
+    size_t writer; /* the layer of which it is y */
 } bm_layer_input;
 
 typedef struct bm_segment_name {
@@ -51,7 +51,7 @@ static inline size_t bm_model_after(const bm_model *m, size_t k)
     return k + 1 + m->layers[k].fused;
 }
 
-/* Stage k + 1 is another name of the input of layer k's group. */
+/* Input k + 1 is another name of the input of layer k's group. */
 static inline bool bm_model_repeats(const bm_model *m, size_t k)
 {
     bm_role role = m->layers[k].ops->role;

@@ -206,8 +206,9 @@ static void set_zero(size_t n, bm_wide x)
     }
 }
 
-/* The states that a path can be in at frame t: numbers of blanks and symbols,
- * and the first of each. */
+/* The states that a path can be in at frame t, numbers of blanks and symbols and the
+ * first of each: a parallelogram, since a frame adds one symbol at most and all L
+ * have to be there at the end. */
 typedef struct window {
     size_t blank_from, blanks, symbol_from, symbols;
 } window;

@@ -163,7 +163,7 @@ static float *own(const pass *p, size_t part, size_t which)
     return p->own + part * p->own_floats + which * p->row;
 }
 
-/* Its buffer for a piece of x or a frame. */
+/* Its buffer for a piece of x or a frame, behind the three rows. */
 static float *own_piece(const pass *p, size_t part)
 {
     return own(p, part, 3);

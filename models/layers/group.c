@@ -5,15 +5,18 @@
  *     residual( f | g )      y = f(x) + g(x)
  *     branches( f | g .. )   y = the channels of f(x), g(x) .. side by side
  *
- * The model runs its layers one after the other, here as well. The layer that
- * opens a group and the separators have the group's input as y, without a copy.
- * A separator remembers the output of the branch in front of it, and the layer
- * that closes the group has the last one as x.
+ * The model runs its layers one after the other, here as well. In ( f | g ), with
+ * `in`, the group's input, which is never copied, they have these x and y:
  *
- * Backward, the closing layer divides dy: the last branch has its part as dx,
- * and separators keep those of theirs. A separator gets the gradient of the
- * group's input through the branch after it, adds it to what the opening layer
- * keeps, and passes on the part that it kept. `kept` is these gradients.
+ *             opens           f       |          g       closes
+ *     x       in              in      f(in)      in      g(in)
+ *     y       in              f(in)   in         g(in)   the group's output
+ *     kept    d in, summed            d f(in)
+ *
+ * Backward, the closing layer divides dy: it passes on d g(in), and each separator
+ * keeps the gradient of the branch in front of it. A separator gets d in through
+ * the branch after it, adds it to what the opening layer keeps, and passes on the
+ * gradient that it kept.
  */
 #include "models/layers/layer.h"
 
