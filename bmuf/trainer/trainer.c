@@ -2,8 +2,8 @@
  * train_block.c, its two phases in warmup.c. */
 #include "bmuf/trainer/trainer_parts.h"
 
+#include "bmuf/async/clock_settings.h"
 #include "bmuf/async/realtime.h"
-#include "bmuf/async/virtual_clock.h"
 #include "bmuf/compress_check.h"
 #include "bmuf/strategies/fragments.h"
 #include "bmuf/trainer/same_model.h"
