@@ -241,8 +241,8 @@ static bm_status push(bm_realtime *r, bool wants)
                    good ? norm : 0));
     if (wants)
         BM_TRY(take_model(r, own->w));
-    if (kind == BM_ELASTIC && good)
-        bm_async_workers_elastic_move(r->async_workers, r->worker);
+    if (kind == BM_ELASTIC)
+        bm_async_workers_elastic_move(r->async_workers, r->worker, good);
     r->since = wants ? 0 : r->since;
     return bm_sync(r->strategy->params->be);
 }

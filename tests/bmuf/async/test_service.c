@@ -5,6 +5,7 @@
  */
 #include "bmuf/async/server.h"
 #include "bmuf/async/server_shards.h"
+#include "core/finite.h"
 #include "tests/support/reference/equations.h"
 #include "tests/support/spans.h"
 #include "tests/support/support.h"
@@ -611,6 +612,32 @@ static void test_a_worker_that_pushes_nan_is_left_out(void **state)
     close_job(&j);
 }
 
+/* With easgd, whose workers keep their models: the worker goes on with W. */
+static void test_a_worker_that_is_not_finite_takes_w(void **state)
+{
+    static const char *const way[] = {"train.strategy=easgd", "easgd.period=2",
+                                      NULL};
+    problem p = even;
+    job j;
+
+    p.poisoned = 1;
+    p.poison = 3e38;
+    j = open_real(*state, p, way);
+    start_job(&j);
+    for (int t = 0; t < EPOCHS * BLOCKS; t++) {
+        bm_state states[STATES];
+        bm_block_report report;
+        size_t n = 0;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_true(t == 2 ? report.bad_steps > 0 : report.bad_steps == 0);
+        n = bm_trainer_state(j.trainer, states, STATES);
+        for (size_t i = 0; i < n; i++)
+            assert_true(bm_all_finite(states[i].x, states[i].count));
+    }
+    close_job(&j);
+}
+
 static void test_real_time_needs_a_rank_for_each_worker(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
@@ -644,6 +671,7 @@ int main(void)
         TEST(test_a_shard_scales_stale_pushes),
         TEST(test_the_busiest_rank_sends_less_with_shards),
         TEST(test_a_worker_that_pushes_nan_is_left_out),
+        TEST(test_a_worker_that_is_not_finite_takes_w),
         TEST(test_real_time_needs_a_rank_for_each_worker),
     };
     return RUN_GROUP_MPI("server", tests);
