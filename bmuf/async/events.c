@@ -258,7 +258,7 @@ static void exchange(bm_events *e, int n, bm_status *own)
     if (e->strategy->update.weight > 0) {
         update(e);
         e->version++;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) /* staleness counts others' pushes alone */
             e->of[e->who[i]].known++;
     }
     bm_virtual_clock_resume(e->clock, e->who, n);
