@@ -149,9 +149,8 @@ static bm_status sleep_until_done(MPI_Request *requests, int n,
  * Completes n requests that were started. A rank that has polled for long sleeps
  * for a moment after every few polls, so that the rank that it waits for finds a
  * core. MPI's own waits yield instead: docs/decisions/19-waits.md. From then on
- * it is in the span "wait", wherever it was called, so that the watchdog does
- * not take it for stuck; not on a twin, as the thread that works beside the
- * blocks must not look like progress.
+ * it is in the span "wait", so that the watchdog does not take it for stuck. On a
+ * twin that would look like progress of a computing thread that makes none.
  */
 static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
                           const char *what)
