@@ -4,6 +4,7 @@
 #include "comm/comm_parts.h"
 
 #include "core/grow.h"
+#include "core/trace/span.h"
 
 #include <time.h>
 
@@ -118,30 +119,56 @@ void bm_comm_broadcast(bm_comm *comm, float *x, size_t n, int root)
     }
 }
 
+enum { FEW = 20 }; /* polls between two moments of sleep */
+
+/* *done <- whether n requests that were started have completed. */
+static bm_status try_often(MPI_Request *requests, int n, int polls,
+                           const char *what, int *done)
+{
+    *done = 0;
+    for (int i = 0; i < polls && !*done; i++)
+        BM_TRY(bm_mpi_status(
+            MPI_Testall(n, requests, done, MPI_STATUSES_IGNORE), what));
+    return BM_OK;
+}
+
+static bm_status sleep_until_done(MPI_Request *requests, int n,
+                                  const char *what)
+{
+    static const struct timespec a_moment = {0, 50000};
+    int done = 0;
+
+    while (!done) {
+        nanosleep(&a_moment, NULL);
+        BM_TRY(try_often(requests, n, FEW, what, &done));
+    }
+    return BM_OK;
+}
+
 /*
  * Completes n requests that were started. A rank that has polled for long sleeps
  * for a moment after every few polls, so that the rank that it waits for finds a
- * core. MPI's own waits yield instead: docs/decisions/19-waits.md.
+ * core. MPI's own waits yield instead: docs/decisions/19-waits.md. From then on
+ * it is in the span "wait", so that the watchdog does not take it for stuck. On a
+ * twin that would look like progress of a computing thread that makes none.
  */
 static bm_status complete(const bm_comm *comm, MPI_Request *requests, int n,
                           const char *what)
 {
-    enum { FEW = 20 };
-    static const struct timespec a_moment = {0, 50000};
     int done = 0;
-    int left =
-        comm->polls > FEW ? comm->polls : FEW; /* polls until it sleeps */
+    bm_span span;
+    bm_status status = BM_OK;
 
-    for (;;) {
-        BM_TRY(bm_mpi_status(
-            MPI_Testall(n, requests, &done, MPI_STATUSES_IGNORE), what));
-        if (done)
-            return BM_OK;
-        if (--left > 0)
-            continue;
-        nanosleep(&a_moment, NULL);
-        left = FEW;
-    }
+    BM_TRY(try_often(requests, n, comm->polls > FEW ? comm->polls : FEW, what,
+                     &done));
+    if (done)
+        return BM_OK;
+    if (comm->twin_of != NULL)
+        return sleep_until_done(requests, n, what);
+    span = bm_span_begin("wait");
+    status = sleep_until_done(requests, n, what);
+    (void)bm_span_end(span);
+    return status;
 }
 
 /* The analyzer does not know that MPI_Testall completes requests. */

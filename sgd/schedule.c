@@ -83,7 +83,7 @@ static double exponential(const bm_schedule *s, double epochs)
 static double decayed(const bm_schedule *s, double epochs)
 {
     (void)epochs;
-    return s->factor;
+    return s->state.factor;
 }
 
 /* CTC begins with a plateau: a network that says blank everywhere has an error
@@ -93,19 +93,19 @@ static const double plateau = 0.8;
 
 static bool on_plateau(const bm_schedule *s)
 {
-    return s->best < 0 || s->best > plateau;
+    return s->state.best < 0 || s->state.best > plateau;
 }
 
 static bool newbob(bm_schedule *s, bool better)
 {
-    bool ramps = s->set.ramp && s->factor < 1;
+    bool ramps = s->set.ramp && s->state.factor < 1;
 
-    s->bad = better ? 0 : s->bad + 1;
-    if (ramps || s->bad > (double)s->set.patience) {
-        s->factor *= s->set.decay;
-        s->bad = 0;
+    s->state.bad = better ? 0 : s->state.bad + 1;
+    if (ramps || s->state.bad > (double)s->set.patience) {
+        s->state.factor *= s->set.decay;
+        s->state.bad = 0;
     }
-    return s->factor < s->set.least;
+    return s->state.factor < s->set.least;
 }
 
 static const kind kinds[] = {
@@ -132,9 +132,7 @@ bm_schedule bm_schedule_make(const bm_schedule_settings *set, double rate,
     return (bm_schedule){.set = *set,
                          .start = rate,
                          .epochs = (double)epochs,
-                         .factor = 1,
-                         .last = -1,
-                         .best = -1};
+                         .state = {.factor = 1, .last = -1, .best = -1}};
 }
 
 double bm_schedule_rate(const bm_schedule *s, double epochs)
@@ -153,31 +151,33 @@ static bool improves(const bm_schedule *s, double error)
 {
     if (!isfinite(error))
         return false;
-    if (s->last < 0)
+    if (s->state.last < 0)
         return true; /* the first one */
-    if (error == s->last)
+    if (error == s->state.last)
         return s->set.threshold == 0;
-    return error - s->last <= -s->set.threshold * fabs(error);
+    return error - s->state.last <= -s->set.threshold * fabs(error);
 }
 
 static bool waited_enough(const bm_schedule *s)
 {
-    return s->set.stop_after > 0 && s->waited >= (double)s->set.stop_after;
+    return s->set.stop_after > 0 &&
+           s->state.waited >= (double)s->set.stop_after;
 }
 
 bool bm_schedule_evaluated(bm_schedule *s, double error)
 {
     const kind *k = find(s->set.kind);
     bool better = improves(s, error);
-    bool best = isfinite(error) && (s->best < 0 || error < s->best), ends;
+    bool best = isfinite(error) && (s->state.best < 0 || error < s->state.best),
+         ends;
 
     if (isfinite(error))
-        s->last = error;
+        s->state.last = error;
     if (best)
-        s->best = error;
+        s->state.best = error;
     if (on_plateau(s))
         return false;
-    s->waited = best ? 0 : s->waited + 1;
+    s->state.waited = best ? 0 : s->state.waited + 1;
     ends = k->evaluated != NULL && k->evaluated(s, better);
     return ends || waited_enough(s);
 }
@@ -193,20 +193,4 @@ void bm_schedule_explain(const bm_schedule *s, char *out, size_t room)
 bool bm_schedule_spans_run(const bm_schedule_settings *set)
 {
     return find(set->kind)->spans_run;
-}
-
-void bm_schedule_save(const bm_schedule *s, double *numbers)
-{
-    const double state[] = {s->factor, s->last, s->bad, s->best};
-
-    _Static_assert(sizeof state == BM_SCHEDULE_STATE * sizeof(double), "");
-    memcpy(numbers, state, sizeof state);
-}
-
-void bm_schedule_load(bm_schedule *s, const double *numbers)
-{
-    s->factor = numbers[0];
-    s->last = numbers[1];
-    s->bad = numbers[2];
-    s->best = numbers[3];
 }

@@ -52,20 +52,21 @@ typedef struct bm_schedule_settings {
 
 extern const bm_option bm_schedule_options[];
 
-typedef struct bm_schedule {
-    bm_schedule_settings set;
-    double start;  /* [train] rate */
-    double epochs; /* of the run, after which cosine and onecycle end */
-    /* state: evaluations since the best one */
-    double waited;
-    /* and BM_SCHEDULE_STATE numbers from here on */
+/* What evaluations have led to; a resumed run needs it. */
+typedef struct bm_schedule_state {
     double factor; /* newbob's decays so far */
     double last;   /* error of the last evaluation; negative: none yet */
     double bad;    /* consecutive evaluations without improvement */
     double best;   /* smallest error so far; negative: none yet */
-} bm_schedule;
+    double waited; /* evaluations since the best one */
+} bm_schedule_state;
 
-enum { BM_SCHEDULE_STATE = 4 };
+typedef struct bm_schedule {
+    bm_schedule_settings set;
+    double start;  /* [train] rate */
+    double epochs; /* of the run, after which cosine and onecycle end */
+    bm_schedule_state state;
+} bm_schedule;
 
 /* A schedule at its start, for a run of `epochs` epochs. The text set->kind is
  * borrowed. */
@@ -86,9 +87,5 @@ void bm_schedule_explain(const bm_schedule *s, char *out, size_t room);
 
 /* Does the rate of this kind depend on the epochs of the whole run? */
 bool bm_schedule_spans_run(const bm_schedule_settings *set);
-
-/* Copy the state, without `waited`, to and from numbers [BM_SCHEDULE_STATE]. */
-void bm_schedule_save(const bm_schedule *s, double *numbers);
-void bm_schedule_load(bm_schedule *s, const double *numbers);
 
 #endif

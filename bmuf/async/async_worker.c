@@ -212,11 +212,16 @@ void bm_async_workers_elastic_push(bm_async_workers *g, int worker)
     bm_frozen_copy(p, &(bm_state){"", p->be, own->push, 0, p->n, 0}, NULL);
 }
 
-void bm_async_workers_elastic_move(bm_async_workers *g, int worker)
+void bm_async_workers_elastic_move(bm_async_workers *g, int worker, bool good)
 {
     bm_async_worker *own = bm_async_workers_of(g, worker);
 
-    bm_axpby(g->params->be, g->params->n, -1, own->push, 1, own->w);
+    if (good) {
+        bm_axpby(g->params->be, g->params->n, -1, own->push, 1, own->w);
+        return;
+    }
+    bm_async_workers_fetch(g, worker);
+    bm_sgd_reset(bm_local_state_of(g->local_state, worker));
 }
 
 bm_status bm_async_workers_end(bm_async_workers *g)

@@ -60,9 +60,11 @@ BM_CHECKED bm_status bm_async_workers_train(bm_async_workers *g, int worker,
 void bm_async_workers_save(bm_async_workers *g);
 void bm_async_workers_restore(bm_async_workers *g);
 
-/* BM_ELASTIC: push <- alpha (w - W), and w <- w - push. Queued. */
+/* BM_ELASTIC: push <- alpha (w - W), and w <- w - push. A push that is not finite
+ * is not good: the worker begins anew, with w <- W and no state of its update.
+ * Queued; params->w is W. */
 void bm_async_workers_elastic_push(bm_async_workers *g, int worker);
-void bm_async_workers_elastic_move(bm_async_workers *g, int worker);
+void bm_async_workers_elastic_move(bm_async_workers *g, int worker, bool good);
 
 /* At the end of a block: counts the steps that the workers' own updates
  * skipped. Fails with the backend's error. */

@@ -204,8 +204,8 @@ static void add_pushes(bm_events *e, int n, bm_status *own)
         bm_keep_first(own, bm_exchange_add(e->strategy->exchange, k, of->push,
                                            NULL, weight, &good));
         of->bad_steps += !good;
-        if (e->policy->push == BM_ELASTIC && pushes && good)
-            bm_async_workers_elastic_move(e->async_workers, k);
+        if (e->policy->push == BM_ELASTIC && pushes)
+            bm_async_workers_elastic_move(e->async_workers, k, good);
     }
     bm_keep_first(own, bm_strategy_exchange(e->strategy));
 }
@@ -258,7 +258,7 @@ static void exchange(bm_events *e, int n, bm_status *own)
     if (e->strategy->update.weight > 0) {
         update(e);
         e->version++;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) /* staleness counts others' pushes alone */
             e->of[e->who[i]].known++;
     }
     bm_virtual_clock_resume(e->clock, e->who, n);

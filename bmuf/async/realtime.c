@@ -4,6 +4,7 @@
 #include "bmuf/async/server_shards.h"
 #include "comm/agreed_alloc.h"
 #include "core/finite.h"
+#include "core/trace/span.h"
 #include "sgd/layer_rates.h"
 
 #include <math.h>
@@ -146,8 +147,8 @@ void bm_realtime_footprint(long shards, const bm_server_policy *policy,
 
 /* Sends a message of this kind to a shard, with its slice of `host` if the kind
  * has a vector. An answer with W replaces the slice. */
-static bm_status meet(bm_realtime *r, int shard, int kind, double samples,
-                      double norm)
+static bm_status ask(bm_realtime *r, int shard, int kind, double samples,
+                     double norm)
 {
     int rank = bm_server_shards_rank(&r->shards, shard);
     size_t n = bm_server_shards_size(&r->shards, shard);
@@ -177,14 +178,17 @@ static bm_status meet(bm_realtime *r, int shard, int kind, double samples,
 
 /* The same with one shard after the other, so that no two servers wait for one
  * worker; workers begin with different ones. */
-static bm_status meet_all(bm_realtime *r, int kind, double samples, double norm)
+static bm_status ask_all(bm_realtime *r, int kind, double samples, double norm)
 {
     int n = r->shards.n;
     int first = (int)((long)n * r->worker / r->shards.ranks);
+    bm_span span = bm_span_begin("exchange");
+    bm_status status = BM_OK;
 
-    for (int i = 0; i < n; i++)
-        BM_TRY(meet(r, (first + i) % n, kind, samples, norm));
-    return BM_OK;
+    for (int i = 0; i < n && status == BM_OK; i++)
+        status = ask(r, (first + i) % n, kind, samples, norm);
+    (void)bm_span_end(span);
+    return status;
 }
 
 /* x <- the server's model, as the shards have answered. */
@@ -199,7 +203,7 @@ static bm_status take_model(bm_realtime *r, float *x)
 /* Pulls W; push <- alpha (w - W). */
 static bm_status pull_elastic(bm_realtime *r)
 {
-    BM_TRY(meet_all(r, BM_PULL, 0, 0));
+    BM_TRY(ask_all(r, BM_PULL, 0, 0));
     BM_TRY(take_model(r, r->strategy->params->w));
     bm_async_workers_elastic_push(r->async_workers, r->worker);
     return BM_OK;
@@ -233,12 +237,12 @@ static bm_status push(bm_realtime *r, bool wants)
 
     BM_TRY(get_push(r, &good, &norm));
     own->bad_steps += !good;
-    BM_TRY(meet_all(r, wants ? BM_SWAP : BM_PUSH, good ? own->samples : 0,
-                    good ? norm : 0));
+    BM_TRY(ask_all(r, wants ? BM_SWAP : BM_PUSH, good ? own->samples : 0,
+                   good ? norm : 0));
     if (wants)
         BM_TRY(take_model(r, own->w));
-    if (kind == BM_ELASTIC && good)
-        bm_async_workers_elastic_move(r->async_workers, r->worker);
+    if (kind == BM_ELASTIC)
+        bm_async_workers_elastic_move(r->async_workers, r->worker, good);
     r->since = wants ? 0 : r->since;
     return bm_sync(r->strategy->params->be);
 }
@@ -275,7 +279,7 @@ static bm_status train_share(bm_realtime *r, int64_t steps)
 
         status = run_period(r, at, at.to == steps);
     }
-    bm_keep_first(&status, meet_all(r, BM_DONE, 0, 0));
+    bm_keep_first(&status, ask_all(r, BM_DONE, 0, 0));
     return status;
 }
 
@@ -405,6 +409,19 @@ static bm_status add_counters(bm_realtime *r, double *stale,
     return BM_OK;
 }
 
+/* Waits until the server here, if there is one, has heard of all workers that
+ * their shares are done. */
+static bm_status join_server(bm_realtime *r, bm_service *own)
+{
+    bm_span span = bm_span_begin("wait");
+    bm_status status = BM_OK;
+
+    if (r->server != NULL)
+        status = bm_server_join(r->server, own);
+    (void)bm_span_end(span);
+    return status;
+}
+
 bm_status bm_realtime_block(bm_realtime *r, int64_t steps, float rate,
                             double *stale, bm_service *service)
 {
@@ -414,8 +431,7 @@ bm_status bm_realtime_block(bm_realtime *r, int64_t steps, float rate,
     r->rate = rate;
     BM_TRY(start_servers(r, stale, service->n_stale));
     status = train_share(r, steps);
-    if (r->server != NULL)
-        bm_keep_first(&status, bm_server_join(r->server, &own));
+    bm_keep_first(&status, join_server(r, &own));
     bm_keep_first(&status, gather_model(r));
     bm_keep_first(&status, add_counters(r, stale, &own, service));
     return status;

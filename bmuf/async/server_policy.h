@@ -19,7 +19,8 @@
  *              1 / tau        inverse (Zhang et al. 2016), 1 for tau = 0
  *
  * A worker fetches W every `fetch_every` steps and where a block begins.
- * With BM_ELASTIC a worker keeps its own model for the whole run.
+ * With BM_ELASTIC a worker keeps its own model for the whole run, unless that is
+ * no longer finite: then it takes W.
  */
 #ifndef BM_BMUF_ASYNC_SERVER_POLICY_H
 #define BM_BMUF_ASYNC_SERVER_POLICY_H

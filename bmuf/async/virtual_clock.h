@@ -24,21 +24,13 @@
 #define BM_BMUF_ASYNC_VIRTUAL_CLOCK_H
 
 #include "bmuf/async/async_worker.h"
+#include "bmuf/async/clock_settings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* [clock] */
-typedef struct bm_clock_settings {
-    const char *kind;  /* virtual or real */
-    const char *times; /* seconds of a step: of each worker, or one */
-    double spread;
-    long shards; /* real: of the server's model; 0: one on each rank */
-} bm_clock_settings;
-
-extern const bm_option bm_clock_options[];
+/* Reports `times` that are invalid. */
 void bm_clock_check(const bm_config *config, bm_faults *faults);
-bool bm_clock_is_real(const bm_clock_settings *settings);
 
 typedef struct bm_virtual_clock bm_virtual_clock;
 

@@ -127,10 +127,13 @@ static void wait_for_exchange(fragments *f)
 {
     bm_status status = BM_OK;
     const bm_update *update = NULL;
+    bm_span span;
 
     if (f->under_way == NULL)
         return;
+    span = bm_span_begin("wait");
     status = bm_comm_thread_wait_all(f->thread);
+    (void)bm_span_end(span);
     bm_backend_take(f->beside);
     update = &f->under_way->strategy->update;
     write_update(update, f->last_update);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What a rank finds out about a worker; all doubles, to be summed over ranks. */
 typedef struct finding {
@@ -256,25 +255,8 @@ bm_status bm_audit_repeat_other(bm_audit *a, int j)
     return repeats(a, a->other, &a->findings[bm_audit_other(a, j)].other);
 }
 
-/* "rank 3 on host b" */
-typedef struct place {
-    char text[320];
-} place;
-
-/* Collective. */
-static bm_status name_rank(bm_audit *a, int rank, place *out)
-{
-    char host[256] = "";
-
-    (void)gethostname(host, sizeof host - 1);
-    BM_TRY(bm_comm_broadcast_bytes(a->comm, host, sizeof host, rank));
-    host[sizeof host - 1] = '\0';
-    snprintf(out->text, sizeof out->text, "rank %d on host %s", rank, host);
-    return BM_OK;
-}
-
 /* Whom to suspect. */
-static void judge(const finding *f, const place *own, const place *other,
+static void judge(const finding *f, const char *own, const char *other,
                   char *out, size_t room)
 {
     bool first = f->own > 0, second = f->other > 0;
@@ -283,7 +265,7 @@ static void judge(const finding *f, const place *own, const place *other,
         snprintf(out, room,
                  "computed again, %s gets another result than before: suspect "
                  "its processor or memory",
-                 first ? other->text : own->text);
+                 first ? other : own);
     else if (first)
         snprintf(out, room,
                  "computed again, each gets its own result again: compare bmuf "
@@ -309,17 +291,16 @@ bm_status bm_audit_verdict(bm_audit *a, bm_position at)
 {
     const finding *f = a->findings;
     int ranks = bm_comm_size(a->comm), owner = 0, worker = 0;
-    place own, other;
-    char words[800];
+    char own[BM_RANK_NAME], other[BM_RANK_NAME], words[800];
 
     BM_TRY(bm_comm_sum(a->comm, (double *)(void *)a->findings,
                        (size_t)a->workers * sizeof *f / sizeof(double)));
     while (worker < a->workers - 1 && !(f[worker].weights > 0))
         worker++;
     owner = owner_of(a, worker);
-    BM_TRY(name_rank(a, owner, &own));
-    BM_TRY(name_rank(a, (owner + 1) % ranks, &other));
-    judge(&f[worker], &own, &other, words, sizeof words);
+    BM_TRY(bm_comm_name_rank(a->comm, owner, own));
+    BM_TRY(bm_comm_name_rank(a->comm, (owner + 1) % ranks, other));
+    judge(&f[worker], own, other, words, sizeof words);
     return bm_comm_agree(
         a->comm,
         BM_FAIL(BM_ERR_DEVICE,
@@ -327,9 +308,9 @@ bm_status bm_audit_verdict(bm_audit *a, bm_position at)
                 "was computed by %s and by %s, and %.0f of %zu weights differ; "
                 "%s. The block is not used, and the last checkpoint is "
                 "unchanged",
-                worker, (long long)at.block + 1, (long long)at.epoch + 1,
-                own.text, ranks > 1 ? other.text : "the same rank again",
-                f[worker].weights, a->params->n, words));
+                worker, (long long)at.block + 1, (long long)at.epoch + 1, own,
+                ranks > 1 ? other : "the same rank again", f[worker].weights,
+                a->params->n, words));
 }
 
 /* ---- memory -------------------------------------------------------------- */

@@ -185,14 +185,14 @@ static void note_exchange(bm_trainer *t, bm_span span)
 }
 
 /* *good as bm_strategy_worker_end has it. What a device has queued before is no
- * part of the exchange; strategies without one wait themselves. */
+ * part of the exchange; strategies with their own wait themselves. */
 static bm_status end_worker(bm_trainer *t, int worker, double samples,
                             bool *good)
 {
     bm_span span;
     bm_status status = BM_OK;
 
-    if (t->strategy->exchange != NULL)
+    if (t->strategy->exchange != NULL || t->strategy->traits.no_exchange)
         bm_remember(t->params->be, bm_sync(t->params->be));
     span = bm_span_begin("exchange");
     status = bm_strategy_worker_end(t->strategy, worker, samples, good);

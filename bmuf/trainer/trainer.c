@@ -2,10 +2,11 @@
  * train_block.c, its two phases in warmup.c. */
 #include "bmuf/trainer/trainer_parts.h"
 
+#include "bmuf/async/clock_settings.h"
 #include "bmuf/async/realtime.h"
-#include "bmuf/async/virtual_clock.h"
 #include "bmuf/compress_check.h"
 #include "bmuf/strategies/fragments.h"
+#include "bmuf/trainer/same_model.h"
 #include "comm/agreed_alloc.h"
 #include "core/text/words.h"
 
@@ -137,6 +138,13 @@ int64_t bm_trainer_batches(const bm_trainer *t, int worker)
 const char *bm_trainer_transport(const bm_trainer *t)
 {
     return bm_strategy_transport(t->strategy);
+}
+
+bm_status bm_trainer_compare(const bm_trainer *t)
+{
+    if (t->strategy->ops->per == BM_BLOCK || bm_comm_size(t->comm) == 1)
+        return BM_OK;
+    return bm_same_model(t->comm, t->params, t->at);
 }
 
 bm_status bm_trainer_global(bm_trainer *t, float *x)

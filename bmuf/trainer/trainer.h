@@ -112,6 +112,11 @@ int64_t bm_trainer_batches(const bm_trainer *t, int worker);
 /* As bm_strategy_transport. */
 const char *bm_trainer_transport(const bm_trainer *t);
 
+/* Collective, before a checkpoint. Per step and event, where each rank makes the
+ * updates of the model itself: as bm_same_model; per block ranks get the model
+ * from each other, and nothing is compared. */
+BM_CHECKED bm_status bm_trainer_compare(const bm_trainer *t);
+
 /* Collective. As bm_strategy_global. */
 BM_CHECKED bm_status bm_trainer_global(bm_trainer *t, float *x);
 

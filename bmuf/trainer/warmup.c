@@ -66,6 +66,7 @@ static bm_status change(bm_trainer *t)
     float *ema = NULL;
     bm_status status = BM_OK;
 
+    BM_TRY(bm_trainer_compare(t));
     if (t->ema != NULL) {
         status = bm_alloc(t->params->be, t->params->n, &ema);
         BM_TRY_DONE(bm_comm_agree(t->comm, status));

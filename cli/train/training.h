@@ -102,7 +102,8 @@ bm_checkpoint bm_training_describe(bm_training *t);
  * Collective. Writes a checkpoint of this block to RUN and the folders of
  * copies, verifies it, and removes those that train.keep and its like do not
  * keep. Waits for the one before. behind: training goes on once the states are
- * copied, and bm_training_saved ends it; else it is ended here.
+ * copied, and bm_training_saved ends it; else it is ended here. Writes nothing
+ * and fails if bm_trainer_compare does.
  */
 BM_CHECKED bm_status bm_training_save(bm_training *t, bool behind);
 

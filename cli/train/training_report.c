@@ -138,8 +138,9 @@ static void show_block(const bm_training *t, const bm_block_report *r,
     char fields[256], rate[32], of_dev[32] = "";
 
     format_rate(per_s, rate, sizeof rate);
-    if (t->schedule.last >= 0)
-        snprintf(of_dev, sizeof of_dev, "dev %.1f%%  ", 100 * t->schedule.last);
+    if (t->schedule.state.last >= 0)
+        snprintf(of_dev, sizeof of_dev, "dev %.1f%%  ",
+                 100 * t->schedule.state.last);
     snprintf(fields, sizeof fields,
              "loss %.4g  error %.1f%%  %s frames/s  %sblock %lld/%lld  "
              "exchange %.0f%%  %ld workers",
@@ -310,9 +311,9 @@ void bm_report_end(bm_training *t, const bm_evaluation *test)
            (long long)t->epochs, t->ended ? " (ended by the schedule)" : "",
            (long long)t->blocks, t->frames, t->seconds,
            t->frames / fmax(t->seconds, 1e-9));
-    if (t->schedule.last >= 0)
-        printf("dev LER   %.2f %%, best %.2f %%\n", 100 * t->schedule.last,
-               100 * t->schedule.best);
+    if (t->schedule.state.last >= 0)
+        printf("dev LER   %.2f %%, best %.2f %%\n",
+               100 * t->schedule.state.last, 100 * t->schedule.state.best);
     if (test != NULL)
         printf("test LER  %.2f %%\n", 100 * bm_evaluation_ler(test));
     printf("model     %s\n", t->run->model_path);

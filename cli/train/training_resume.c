@@ -13,8 +13,12 @@
 
 static void restore(bm_training *t, const bm_checkpoint *c)
 {
-    bm_schedule_load(&t->schedule, c->numbers);
-    t->schedule.waited = c->numbers[BM_NUMBER_WAITED];
+    t->schedule.state =
+        (bm_schedule_state){.factor = c->numbers[BM_NUMBER_FACTOR],
+                            .last = c->numbers[BM_NUMBER_LAST],
+                            .bad = c->numbers[BM_NUMBER_BAD],
+                            .best = c->numbers[BM_NUMBER_BEST],
+                            .waited = c->numbers[BM_NUMBER_WAITED]};
     t->epochs = (int64_t)c->numbers[BM_NUMBER_EPOCHS];
     t->blocks = t->saved = (int64_t)c->numbers[BM_NUMBER_BLOCKS];
     t->frames = c->numbers[BM_NUMBER_FRAMES];

@@ -100,7 +100,9 @@ static bm_status begin(bm_training *t, bool behind)
 
     t->saving = t->blocks;
     make_folder(t);
-    status = bm_comm_agree(t->comm, retain(t, &stay, &blocks));
+    status = bm_trainer_compare(t->trainer);
+    if (status == BM_OK)
+        status = bm_comm_agree(t->comm, retain(t, &stay, &blocks));
     if (status == BM_OK)
         status = start(t, &stay, behind);
     free(blocks);

@@ -15,10 +15,14 @@ bm_checkpoint bm_training_describe(bm_training *t)
                        .position = bm_trainer_position(t->trainer),
                        .manifest = t->train->hash};
     bm_memory memory = bm_trainer_memory(t->trainer);
+    const bm_schedule_state *schedule = &t->schedule.state;
 
     c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
-    bm_schedule_save(&t->schedule, c.numbers);
-    c.numbers[BM_NUMBER_WAITED] = t->schedule.waited;
+    c.numbers[BM_NUMBER_FACTOR] = schedule->factor;
+    c.numbers[BM_NUMBER_LAST] = schedule->last;
+    c.numbers[BM_NUMBER_BAD] = schedule->bad;
+    c.numbers[BM_NUMBER_BEST] = schedule->best;
+    c.numbers[BM_NUMBER_WAITED] = schedule->waited;
     c.numbers[BM_NUMBER_LOSS] = memory.loss;
     c.numbers[BM_NUMBER_CHANCE] = memory.chance;
     c.numbers[BM_NUMBER_RATE] = memory.rate;
@@ -161,7 +165,8 @@ static void log_branching(const branching *b)
         bm_log(BM_NOTE, "not used by the new settings: %s", b->unused);
 }
 
-/* This rank's states. *rates: those that the learning rate is part of. */
+/* This rank's states. *delta <- whether Delta, which the learning rate is part of,
+ * is among those that are taken. */
 static bm_status take_states(bm_training *t, bm_st_file *f, size_t n,
                              bool *delta)
 {

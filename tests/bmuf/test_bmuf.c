@@ -5,6 +5,7 @@
  */
 #include "bmuf/filter.h"
 #include "bmuf/strategy.h"
+#include "bmuf/trainer/trainer.h"
 #include "tests/support/fixture.h"
 #include "tests/support/support.h"
 
@@ -456,6 +457,31 @@ static void test_invalid_settings_are_reported_by_name(void **state)
     assert_null(s);
 }
 
+/* One worker on one rank exchanges nothing, and keeps no vectors for it: w, g, two
+ * copies of the model and the momentum. */
+static void test_local_keeps_no_exchange(void **state)
+{
+    fixture *f = *state;
+    bm_strategy *s = NULL;
+    bm_footprint size = {0};
+    int ranks = bm_comm_size(f->comm);
+
+    fixture_set(f, "job.workers=1");
+    fixture_set(f, "train.strategy=local");
+    fixture_set(f, "train.checkpoint_every=0");
+    assert_int_equal(
+        bm_strategy_open(&s, "local", f->config, f->comm, &f->params),
+        ranks > 1 ? BM_ERR_CONFIG : BM_OK);
+    if (ranks > 1) {
+        assert_non_null(strstr(bm_last_message(), "ranks for 1 workers"));
+        return;
+    }
+    assert_null(s->exchange);
+    bm_strategy_close(s);
+    assert_ok(bm_trainer_footprint(f->config, 1, &size));
+    assert_true(size.memory == 5);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -473,6 +499,7 @@ int main(void)
         TEST(test_ssgd_gives_all_ranks_the_mean_gradient),
         TEST(test_strategies_follow_their_equations_with_every_sum),
         TEST(test_invalid_settings_are_reported_by_name),
+        TEST(test_local_keeps_no_exchange),
     };
     return RUN_GROUP_MPI("bmuf", tests);
 }

@@ -5,12 +5,14 @@
  */
 #include "core/trace/span.h"
 #include "tests/support/reference/equations.h"
+#include "tests/support/spans.h"
 #include "tests/support/support.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 enum { ALL = EPOCHS * BLOCKS, STEPS = 6 };
 
@@ -22,11 +24,16 @@ enum { ALL = EPOCHS * BLOCKS, STEPS = 6 };
 static struct {
     pthread_t computing;
     atomic_int exchanges; /* that have ended */
+    atomic_bool slow;     /* they take longer */
 } seen;
 
 static void begin(const char *name)
 {
-    (void)name;
+    static const struct timespec late = {0, 800000000};
+
+    if (strcmp(name, "exchange") == 0 && atomic_load(&seen.slow) &&
+        !pthread_equal(pthread_self(), seen.computing))
+        nanosleep(&late, NULL);
 }
 
 static void end(const char *name, double began, double ended)
@@ -78,6 +85,28 @@ static void test_late_exchange_runs_during_the_next_block(void **state)
         close_job(&j); /* waits for the last one */
         assert_int_equal(atomic_load(&seen.exchanges), ALL);
     }
+}
+
+/* As before an evaluation. */
+static void test_a_rank_that_waits_for_one_does_not_look_stuck(void **state)
+{
+    static const char *const settings[] = {"train.strategy=bmuf", LATE, NULL};
+    job j = open_job(*state, even, settings);
+    bm_block_report report;
+    double since = 0;
+
+    seen.computing = pthread_self();
+    bm_span_watch(&watcher);
+    start_job(&j);
+    atomic_store(&seen.slow, true);
+    assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    since = bm_clock();
+    spans_begin();
+    assert_ok(bm_trainer_global(j.trainer, j.params.w));
+    assert_true(spans_end() < 0.6);
+    assert_true(bm_clock() - since > 0.6);
+    atomic_store(&seen.slow, false);
+    close_job(&j);
 }
 
 /* ---- bytes --------------------------------------------------------------- */
@@ -142,6 +171,7 @@ int main(void)
         TEST(test_late_exchanges_send_as_many_bytes),
         TEST(test_buckets_send_as_many_bytes),
         TEST(test_late_exchange_runs_during_the_next_block),
+        TEST(test_a_rank_that_waits_for_one_does_not_look_stuck),
     };
     return RUN_GROUP_MPI("late_exchange", tests);
 }

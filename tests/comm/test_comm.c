@@ -1,10 +1,12 @@
 /* Transfers between the ranks of one job, in one message and in several. */
 #include "comm/comm.h"
 #include "tests/support/comms.h"
+#include "tests/support/spans.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { N = 1000, MOST_RANKS = 8 };
 
@@ -241,6 +243,46 @@ static void test_bytes_include_those_of_twins(void **state)
     bm_comm_close(comm);
 }
 
+/* ---- who waits ----------------------------------------------------------- */
+
+static bm_status wait_for_last(bm_comm *comm, int way)
+{
+    int last = bm_comm_size(comm) - 1, most = 0;
+    float x = 0;
+
+    if (way == 0)
+        return bm_comm_agree(comm, BM_OK);
+    if (way == 1)
+        return bm_comm_broadcast_bytes(comm, &most, sizeof most, last);
+    bm_comm_broadcast(comm, &x, 1, last);
+    return bm_comm_wait(comm);
+}
+
+/* Outside any span of the caller. */
+static void test_a_rank_that_waits_does_not_look_stuck(void **state)
+{
+    static const struct timespec late = {0, 800000000};
+    bm_comm *comm = NULL;
+
+    (void)state;
+    assert_ok(bm_comm_open(&comm));
+    for (int way = 0; way < 3; way++) {
+        double longest = 0;
+
+        assert_ok(bm_comm_barrier(comm));
+        spans_begin();
+        if (bm_comm_rank(comm) == bm_comm_size(comm) - 1)
+            nanosleep(&late, NULL);
+        assert_ok(wait_for_last(comm, way));
+        longest = spans_end();
+        if (bm_comm_rank(comm) == bm_comm_size(comm) - 1)
+            assert_true(longest >= 0.8);
+        else
+            assert_true(longest < 0.6);
+    }
+    bm_comm_close(comm);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_an_alarm_is_for_the_next_agreement_only),
         cmocka_unit_test(test_open_alone_gives_a_job_of_one),
         cmocka_unit_test(test_bytes_include_those_of_twins),
+        cmocka_unit_test(test_a_rank_that_waits_does_not_look_stuck),
     };
     return RUN_GROUP_MPI("comm", tests);
 }

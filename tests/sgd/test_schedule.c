@@ -208,7 +208,7 @@ static void test_training_ends_below_the_least_rate(void **state)
     assert_false(bm_schedule_evaluated(&s, 0.5)); /* 1/2 */
     assert_false(bm_schedule_evaluated(&s, 0.5)); /* 1/4: not below */
     assert_true(bm_schedule_evaluated(&s, 0.5));
-    assert_true(s.best == 0.5 && s.last == 0.5);
+    assert_true(s.state.best == 0.5 && s.state.last == 0.5);
 }
 
 static void test_warm_up_grows_from_a_tenth(void **state)
@@ -270,22 +270,23 @@ static void test_a_restored_state_continues_alike(void **state)
     for (int k = 0; k < 2 * ERRORS; k++) {
         int stop = k / 2;
         bm_schedule straight, resumed;
-        double numbers[BM_SCHEDULE_STATE];
 
         set.ramp = k % 2 == 1;
         straight = resumed = bm_schedule_make(&set, 8, 4);
         for (int i = 0; i < ERRORS; i++) {
             if (i == stop) {
-                bm_schedule_save(&resumed, numbers);
+                bm_schedule_state kept = resumed.state;
+
                 resumed = bm_schedule_make(&set, 8, 4);
-                bm_schedule_load(&resumed, numbers);
+                resumed.state = kept;
             }
             bm_schedule_evaluated(&straight, errors[i] / 8);
             bm_schedule_evaluated(&resumed, errors[i] / 8);
             assert_true(bm_schedule_rate(&straight, i) ==
                         bm_schedule_rate(&resumed, i));
         }
-        assert_true(straight.best == resumed.best && resumed.best == 0.125);
+        assert_true(straight.state.best == 0.125 &&
+                    resumed.state.best == 0.125);
     }
 }
 

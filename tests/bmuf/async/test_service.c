@@ -5,12 +5,15 @@
  */
 #include "bmuf/async/server.h"
 #include "bmuf/async/server_shards.h"
+#include "core/finite.h"
 #include "tests/support/reference/equations.h"
+#include "tests/support/spans.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- counters ------------------------------------------------------------ */
 
@@ -312,6 +315,60 @@ static void test_blocks_in_real_time_always_end(void **state)
     }
 }
 
+/* The last worker is slow with a step. */
+static bm_status slow_on_the_last(void *self, bm_params *params, int worker,
+                                  int64_t step, double *samples)
+{
+    static const struct timespec late = {0, 800000000};
+    const problem *p = self;
+
+    if (worker == p->workers - 1 && step == 1)
+        nanosleep(&late, NULL);
+    return gradient(self, params, worker, step, samples);
+}
+
+/* The first worker is done early. */
+static int64_t count_fewer_steps(void *self, int worker)
+{
+    const problem *p = self;
+
+    return worker == 0 && p->workers > 1 ? 1 : count_steps(self, worker);
+}
+
+/* A rank whose share is over, or that waits for a group or for a server. */
+static void test_ranks_that_wait_in_real_time_do_not_look_stuck(void **state)
+{
+    static const char *const ways[][3] = {
+        {"train.strategy=asgd", NULL},
+        {"train.strategy=asgd", "clock.shards=1", NULL},
+        {"train.strategy=softsync", NULL}};
+    bm_comm *comm = *state;
+    bool last = bm_comm_rank(comm) == bm_comm_size(comm) - 1;
+
+    FOR_EACH (k, ways) {
+        bm_block_report report;
+        job j = open_real(comm, even, ways[k]);
+        bm_task task = {&j.problem,
+                        move,
+                        slow_on_the_last,
+                        read_score,
+                        count_fewer_steps,
+                        epoch_size,
+                        NULL,
+                        NULL};
+        double longest = 0;
+
+        assert_ok(
+            bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+        assert_ok(bm_comm_barrier(comm));
+        spans_begin();
+        assert_ok(bm_trainer_block(j.trainer, 0.1, &report));
+        longest = spans_end();
+        assert_true(last ? longest >= 0.8 : longest < 0.6);
+        close_job(&j);
+    }
+}
+
 /* ---- shards -------------------------------------------------------------- */
 
 static void check_cut(size_t n, int shards, int ranks)
@@ -555,6 +612,32 @@ static void test_a_worker_that_pushes_nan_is_left_out(void **state)
     close_job(&j);
 }
 
+/* With easgd, whose workers keep their models: the worker goes on with W. */
+static void test_a_worker_that_is_not_finite_takes_w(void **state)
+{
+    static const char *const way[] = {"train.strategy=easgd", "easgd.period=2",
+                                      NULL};
+    problem p = even;
+    job j;
+
+    p.poisoned = 1;
+    p.poison = 3e38;
+    j = open_real(*state, p, way);
+    start_job(&j);
+    for (int t = 0; t < EPOCHS * BLOCKS; t++) {
+        bm_state states[STATES];
+        bm_block_report report;
+        size_t n = 0;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_true(t == 2 ? report.bad_steps > 0 : report.bad_steps == 0);
+        n = bm_trainer_state(j.trainer, states, STATES);
+        for (size_t i = 0; i < n; i++)
+            assert_true(bm_all_finite(states[i].x, states[i].count));
+    }
+    close_job(&j);
+}
+
 static void test_real_time_needs_a_rank_for_each_worker(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
@@ -582,11 +665,13 @@ int main(void)
         TEST(test_counters_in_real_time_add_up),
         TEST(test_softsync_of_all_in_real_time_equals_ssgd),
         TEST(test_blocks_in_real_time_always_end),
+        TEST(test_ranks_that_wait_in_real_time_do_not_look_stuck),
         TEST(test_shards_cover_the_vector),
         TEST(test_shards_are_one_server_where_workers_take_turns),
         TEST(test_a_shard_scales_stale_pushes),
         TEST(test_the_busiest_rank_sends_less_with_shards),
         TEST(test_a_worker_that_pushes_nan_is_left_out),
+        TEST(test_a_worker_that_is_not_finite_takes_w),
         TEST(test_real_time_needs_a_rank_for_each_worker),
     };
     return RUN_GROUP_MPI("server", tests);

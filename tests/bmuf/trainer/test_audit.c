@@ -4,11 +4,13 @@
  */
 #include "bmuf/trainer/audit.h"
 #include "tests/support/reference/equations.h"
+#include "tests/support/spans.h"
 #include "tests/support/support.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- which blocks -------------------------------------------------------- */
 
@@ -232,6 +234,44 @@ static void test_without_an_audit_a_flipped_bit_is_not_found(void **state)
     assert_ok(run_with_fault(comm, settings, host_of(comm, 2), 2, false));
 }
 
+/* ---- ranks that wait ----------------------------------------------------- */
+
+/* Rank 0 is slow with its first worker. */
+static bm_status slow_gradient(void *self, bm_params *params, int worker,
+                               int64_t step, double *samples)
+{
+    static const struct timespec late = {0, 800000000};
+
+    if (fault.own == 0 && worker == 0 && step == 1)
+        nanosleep(&late, NULL);
+    return gradient(self, params, worker, step, samples);
+}
+
+/* Each turn ends with a meeting of all ranks. */
+static void test_ranks_that_wait_for_a_turn_do_not_look_stuck(void **state)
+{
+    static const char *const settings[] = {"train.strategy=bmuf", "job.audit=1",
+                                           NULL};
+    bm_comm *comm = *state;
+    problem p = {.workers = WORKERS, .batch = BATCH};
+    job j = open_job(comm, p, settings);
+    bm_task task = {&j.problem,  move,       slow_gradient, read_score,
+                    count_steps, epoch_size, is_audited,    NULL};
+    bm_block_report report;
+    double longest = 0;
+
+    fault.own = bm_comm_rank(comm);
+    assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+    assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    assert_ok(bm_comm_barrier(comm));
+    spans_begin();
+    assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    longest = spans_end();
+    assert_int_equal(report.audited, WORKERS);
+    assert_true(fault.own == 0 ? longest >= 0.8 : longest < 0.6);
+    close_job(&j);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
@@ -244,6 +284,7 @@ int main(void)
         TEST(test_a_flipped_bit_is_found_and_its_rank_is_named),
         TEST(test_a_rank_that_is_always_wrong_is_found),
         TEST(test_without_an_audit_a_flipped_bit_is_not_found),
+        TEST(test_ranks_that_wait_for_a_turn_do_not_look_stuck),
     };
     return RUN_GROUP_MPI("audit", tests);
 }

@@ -1,4 +1,5 @@
 /* The trainer when workers see NaN or infinity, diverge, or fail. */
+#include "core/finite.h"
 #include "tests/support/reference/equations.h"
 #include "tests/support/support.h"
 
@@ -28,6 +29,42 @@ static void test_gradients_that_are_not_finite_are_skipped(void **state)
             assert_true(isfinite(got.model[i]));
     }
     bm_comm_close(one);
+}
+
+/* Whether all that a checkpoint holds is finite; of this rank. */
+static bool is_sound(job *j)
+{
+    bm_state states[STATES];
+    size_t n = bm_trainer_state(j->trainer, states, STATES);
+
+    for (size_t i = 0; i < n; i++)
+        if (!bm_all_finite(states[i].x, states[i].count))
+            return false;
+    return true;
+}
+
+/* Its model and momentum overflow. It goes on with W, and is as good as the others
+ * in the blocks that follow. */
+static void test_a_model_of_easgd_that_is_not_finite_becomes_w(void **state)
+{
+    static const char *const settings[] = {"train.strategy=easgd",
+                                           "easgd.period=2", "sgd.momentum=0.5",
+                                           "train.diverged=0", NULL};
+    problem p = even;
+    job j;
+
+    p.poisoned = 1 + 1;
+    p.poison = 3e38;
+    j = open_job(*state, p, settings);
+    start_job(&j);
+    for (int t = 0; t < EPOCHS * BLOCKS; t++) {
+        bm_block_report report;
+
+        assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        assert_true(t == 2 ? report.bad_steps > 0 : report.bad_steps == 0);
+        assert_true(is_sound(&j));
+    }
+    close_job(&j);
 }
 
 /* The loss of one worker explodes: its model is not in the mean. */
@@ -426,6 +463,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_gradients_that_are_not_finite_are_skipped),
+        TEST(test_a_model_of_easgd_that_is_not_finite_becomes_w),
         TEST(test_diverged_worker_is_left_out),
         TEST(test_longer_sequences_are_no_divergence),
         TEST(test_first_weights_are_not_judged),

@@ -3,6 +3,7 @@
  * rank 1 works in the folder "there". What a run must read alike is compared, and
  * rank 0 decides which file it is.
  */
+#include "core/isa.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/results.h"
@@ -10,6 +11,7 @@
 #include "tests/support/support.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Replaces a name in "there" by a link. */
@@ -161,6 +163,32 @@ static void test_ranks_with_other_models_are_refused(void **state)
     assert_true(access(in_folder("apart"), F_OK) != 0);
 }
 
+/* Rank 1 computes as an older processor does, and makes other products in its
+ * updates. There is no checkpoint with a model that only one rank has. */
+static void test_ranks_whose_models_differ_end_together(void **state)
+{
+    static const char script[] =
+        "test $OMPI_COMM_WORLD_RANK = 0 || export BMUF_ISA=baseline "
+        "DNNL_MAX_CPU_ISA=SSE41 OPENBLAS_CORETYPE=Nehalem\n"
+        "exec \"$0\" train base.ini --out mixed --set train.strategy=ssgd "
+        "--set sgd.update=muon "
+        "--set train.checkpoint_every=1";
+    const char *words[] = {"-c", script, bmuf_path(), NULL};
+    const command c = {.program = "sh", .words = words, .ranks = 2};
+    int newest = 0;
+    outcome o;
+
+    (void)state;
+    if (strcmp(bm_isa_best(), "baseline") == 0)
+        skip();
+    o = command_run(&c);
+    assert_code(o, 69);
+    assert_int_equal(count_of(o.err, "bmuf: "), 1);
+    assert_says(o.err, "after block 1 of epoch 1 the model of rank 1 on host ");
+    assert_says(o.err, "BMUF_ISA");
+    assert_int_equal(checkpoints("mixed", &newest), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_rank_0_chooses_the_checkpoint),
         cmocka_unit_test(test_rank_0_chooses_the_model),
         cmocka_unit_test(test_ranks_with_other_models_are_refused),
+        cmocka_unit_test(test_ranks_whose_models_differ_end_together),
     };
 
     return cmocka_run_group_tests(tests, make_runs, digits_tear_down);
