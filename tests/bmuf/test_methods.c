@@ -27,8 +27,8 @@ static const char *const methods[][8] = {
     {"average", EMA},
     {"average", RMS, "sgd.local_state=average"},
     {"average", "compress.code=topk", EMA, WARM},
-    {"bmuf", "bmuf.rescale=yes", EMA},
-    {"bmuf", "bmuf.rescale=yes", "job.sum=ring", KEEP},
+    {"bmuf", EMA},
+    {"bmuf", "job.sum=ring", KEEP},
     {"bmuf", "job.sum=halving", "sgd.local_state=average", WARM},
     {"bmuf", "job.sum=hier", "job.topology=5x1", EMA},
     {"bmuf", ADAM, "sgd.local_state=extrapolate", "compress.code=int8", EMA},
@@ -42,6 +42,7 @@ static const char *const methods[][8] = {
     {"bmuf", "block.workers=1@0 5@1", "compress.code=onebit"},
     {"bmuf", RMS, KEEP, EMA},
     {"slowmo", EMA},
+    {"slowmo", "job.sum=ring", KEEP},
     {"slowmo", "compress.code=onebit", WARM, KEEP},
     {"slowmo", "block.fragments=2", "block.overlap=yes", WARM},
     {"diloco", ADAM, KEEP, "diloco.outer_momentum=0.9@0 0.5@0.7"},
@@ -151,10 +152,11 @@ typedef struct equation {
     const char *method[4]; /* as above */
     double eta, zeta;
     double later; /* eta from epoch 1 on; 0: as before */
-    bool nesterov, rescale;
-    bool equal; /* workers with data weigh the same */
-    bool keep;  /* local momentum */
-    bool steps; /* gradients are averaged, not models */
+    bool nesterov;
+    bool slowmo; /* Delta is -gamma u, u in units of gradients */
+    bool equal;  /* workers with data weigh the same */
+    bool keep;   /* local momentum */
+    bool steps;  /* gradients are averaged, not models */
 } equation;
 
 static const equation equations[] = {
@@ -162,11 +164,10 @@ static const equation equations[] = {
     {.method = {"ssgd"}, .steps = true},
     {.method = {"ssgd", "ssgd.overlap=layer"}, .steps = true},
     {.method = {"average", KEEP}, .zeta = 1, .keep = true},
-    {.method = {"bmuf", "bmuf.rescale=yes"}, /* auto, of five workers */
+    {.method = {"bmuf"}, /* auto, of five workers */
      .eta = 0.8,
      .zeta = 1,
-     .nesterov = true,
-     .rescale = true},
+     .nesterov = true},
     {.method = {"bmuf", "bmuf.momentum=0.8@0 0.4@1"},
      .eta = 0.8,
      .later = 0.4,
@@ -189,7 +190,7 @@ static const equation equations[] = {
      .eta = 0.8,
      .zeta = 0.5,
      .keep = true},
-    {.method = {"slowmo"}, .eta = 0.5, .zeta = 1, .rescale = true},
+    {.method = {"slowmo"}, .eta = 0.5, .zeta = 1, .slowmo = true},
     {.method = {"diloco", KEEP},
      .eta = 0.9,
      .zeta = 0.7,
@@ -211,7 +212,7 @@ static const equation equations[] = {
 
 /* All workers' models and momentum; of steps the first of them. */
 typedef struct vectors {
-    double v[WORKERS][N], start[N], model[N], delta[N];
+    double v[WORKERS][N], start[N], model[N], delta[N]; /* slowmo: -u */
 } vectors;
 
 static void train_steps(const problem *p, int t, vectors *a)
@@ -247,7 +248,7 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
     static double w[N], mean[N];
     bm_position at = position_of(t);
     double total = 0;
-    double factor = e->rescale && t > 0 ? rate_of(p, t) / rate_of(p, t - 1) : 1;
+    double gamma = e->slowmo ? rate_of(p, t) : 1;
 
     memset(mean, 0, sizeof mean);
     for (int k = 0; k < p->workers; k++) {
@@ -263,8 +264,8 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
     }
     for (int i = 0; i < N; i++) {
         a->delta[i] =
-            eta_of(e, t) * factor * a->delta[i] + e->zeta * mean[i] / total;
-        a->model[i] += a->delta[i];
+            eta_of(e, t) * a->delta[i] + e->zeta * mean[i] / total / gamma;
+        a->model[i] += gamma * a->delta[i];
         a->start[i] =
             a->model[i] + (e->nesterov ? eta_of(e, t + 1) * a->delta[i] : 0);
     }

@@ -265,7 +265,7 @@ const char *const kinds[KINDS][6] = {
     {"train.strategy=average", "compress.code=fp16", NULL},
     {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
      NULL},
-    {"train.strategy=bmuf", "compress.code=onebit", "bmuf.rescale=yes", NULL},
+    {"train.strategy=bmuf", "compress.code=onebit", NULL},
     {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.2",
      "job.coordinator=root", NULL},
     {"train.strategy=onebit", "block.warmup=2", NULL},
