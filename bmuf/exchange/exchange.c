@@ -136,7 +136,7 @@ const char *bm_exchange_transport(const bm_exchange *e)
 
 /* ---- slices -------------------------------------------------------------- */
 
-bm_backend *bm_exchange_memory(const bm_exchange *e)
+bm_backend *bm_exchange_backend(const bm_exchange *e)
 {
     return e->ops->memory->on_backend ? e->be : NULL;
 }

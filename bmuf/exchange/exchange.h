@@ -57,7 +57,7 @@ const char *bm_exchange_transport(const bm_exchange *e);
 /* ---- slices -------------------------------------------------------------- */
 
 /* The backend that slices and the common vector belong to; NULL: the host. */
-bm_backend *bm_exchange_memory(const bm_exchange *e);
+bm_backend *bm_exchange_backend(const bm_exchange *e);
 
 /* This rank's slice of the vector; only offset and count are valid. */
 bm_slice bm_exchange_slice(const bm_exchange *e);

@@ -86,7 +86,7 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out)
 {
     filtered *b = s->self;
     bm_slice slice = bm_exchange_slice(s->exchange);
-    bm_backend *be = bm_exchange_memory(s->exchange);
+    bm_backend *be = bm_exchange_backend(s->exchange);
 
     out[0] = (bm_state){"model", be, b->model, slice.offset, slice.count, 0};
     out[1] = (bm_state){"delta", be, b->delta, slice.offset, slice.count, 0};

@@ -73,7 +73,7 @@ static void start_from(bm_comm *comm, const char *const *settings,
             if (strncmp(states[i].name, "sgd.v", 5) == 0 &&
                 strcmp(h->states[k].name, "sgd.v") == 0)
                 memcpy(states[i].x, h->states[k].x, N * sizeof(float));
-    assert_ok(bm_trainer_resume(j.trainer, position_of(blocks), h->memory));
+    assert_ok(bm_trainer_resume(j.trainer, position_of(blocks), h->restart));
     *out = *until;
     run_blocks(&j, blocks, ALL, out);
     close_job(&j);
