@@ -253,6 +253,7 @@ bm_status bm_exchange_products(bm_exchange *e, bm_products *out)
     size_t n = 3 * bm_exchange_chunks(e->n);
     bm_products sum = {0};
 
+    /* One sum of both: squares lie behind products. */
     BM_TRY(bm_comm_sum(e->comm, e->products, n + e->workers));
     for (size_t k = 0; k < e->workers; k++)
         sum.workers += e->squares[k] / e->weight;
