@@ -163,9 +163,9 @@ bm_status bm_exchange_cut(bm_exchange *e, const float *x, float *slice)
     return bm_sync(e->be);
 }
 
-void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *slice)
+void bm_exchange_scale(bm_exchange *e, float factor, float *slice)
 {
-    e->ops->memory->scale(e, n, factor, slice);
+    e->ops->memory->scale(e, factor, slice);
 }
 
 bm_status bm_exchange_gather(bm_exchange *e, const float *slice, float *x)

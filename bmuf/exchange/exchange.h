@@ -71,8 +71,8 @@ void bm_exchange_free(bm_exchange *e, float *slice); /* e may be NULL */
 BM_CHECKED bm_status bm_exchange_cut(bm_exchange *e, const float *x,
                                      float *slice);
 
-/* Multiplies the first n elements of a slice by a factor. */
-void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *slice);
+/* Multiplies a slice by a factor. */
+void bm_exchange_scale(bm_exchange *e, float factor, float *slice);
 
 /* Collective. x [n] on the backend = the slices of all ranks. */
 BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *slice,

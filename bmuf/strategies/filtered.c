@@ -55,12 +55,10 @@ static bm_status note_norms(bm_strategy *s)
 static void rescale(bm_strategy *s)
 {
     filtered *b = s->self;
-    bm_slice slice = bm_exchange_slice(s->exchange);
-    size_t n = bm_learned(s->params, slice.offset, slice.count);
     float factor = s->rate_before > 0 ? (float)(s->rate / s->rate_before) : 1;
 
     if (factor != 1)
-        bm_exchange_scale(s->exchange, n, factor, b->delta);
+        bm_exchange_scale(s->exchange, factor, b->delta);
 }
 
 /* A block without data changes nothing: Delta does not move the model either.
