@@ -175,6 +175,27 @@ static void test_fragments_follow_their_equations_in_double(void **state)
         }
 }
 
+/* A fragment's block lasts until its next exchange, n blocks of 600 frames. */
+static void test_time_constant_counts_the_blocks_of_a_fragment(void **state)
+{
+    static const char *const settings[] = {STEADY, "bmuf.time_constant=1200",
+                                           "sgd.momentum=0.5", NULL};
+
+    for (size_t n = 1; n <= MOST; n++)
+        for (int late = n == 1; late < 2; late++) {
+            const method m = {.problem = &ragged,
+                              .fragments = n,
+                              .late = late,
+                              .nesterov = true,
+                              .mu = 0.5,
+                              .eta = exp(-0.5 * (double)n),
+                              .zeta = 1,
+                              .rates = constant};
+
+            check(*state, &m, ragged, BMUF, settings);
+        }
+}
+
 /* As Wang et al. (2020) write it: no rate before that of the exchange is in u. */
 static void test_delta_follows_the_rate(void **state)
 {
@@ -561,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_and_halts_change_no_bits),
         TEST(test_fragments_follow_their_equations_in_double),
+        TEST(test_time_constant_counts_the_blocks_of_a_fragment),
         TEST(test_delta_follows_the_rate),
         TEST(test_delta_of_another_run_follows_the_rate),
         TEST(test_branch_begins_where_delta_leads),
