@@ -136,6 +136,14 @@ static bm_slices at(const step *s, int v, int by)
                        s->stride * s->size};
 }
 
+/* A member that sends and receives nothing. */
+static bm_turn idle(const bm_grid *g)
+{
+    const bm_slices none = {bm_grid_slices(g), 1};
+
+    return (bm_turn){-1, -1, none, none};
+}
+
 /* All slices go from an odd member to the even one before it, or back. */
 static bm_turn fold(const bm_grid *g, int member, bool back)
 {
@@ -144,7 +152,7 @@ static bm_turn fold(const bm_grid *g, int member, bool back)
     int other = odd ? member - 1 : member + 1;
 
     if (member >= 2 * g->folded)
-        return (bm_turn){-1, -1, none, none};
+        return idle(g);
     return odd == back ? (bm_turn){-1, other, none, all}
                        : (bm_turn){other, -1, all, none};
 }
@@ -152,11 +160,6 @@ static bm_turn fold(const bm_grid *g, int member, bool back)
 static bool is_folded(const bm_grid *g, int member)
 {
     return member < 2 * g->folded && member % 2 == 1;
-}
-
-static bm_turn idle(const bm_grid *g)
-{
-    return fold(g, 2 * g->folded, false);
 }
 
 static bm_turn turn(const bm_grid *g, const step *s, int v, int out)

@@ -1,7 +1,6 @@
 #include "bmuf/async/async_worker.h"
 
 #include "core/clock.h"
-#include "sgd/layer_rates.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,7 +208,6 @@ void bm_async_workers_elastic_push(bm_async_workers *g, int worker)
 
     bm_axpby(p->be, p->n, alpha, own->w, 0, own->push);
     bm_axpby(p->be, p->n, -alpha, p->w, 1, own->push);
-    bm_frozen_copy(p, &(bm_state){"", p->be, own->push, 0, p->n, 0}, NULL);
 }
 
 void bm_async_workers_elastic_move(bm_async_workers *g, int worker, bool good)

@@ -10,7 +10,7 @@
  * the bucket is ready, and adds it when it is there: it waits for the copies one
  * after the other once the whole backward pass is queued.
  */
-#include "bmuf/exchange/bucketed_parts.h"
+#include "bmuf/exchange/bucketed.h"
 
 #include "comm/agreed_alloc.h"
 #include "comm/comm_thread.h"
@@ -130,22 +130,6 @@ static bm_status open_buckets(bm_bucketed *o, size_t n, const bm_bucket *cut)
         o->n++;
     }
     return BM_OK;
-}
-
-size_t bm_bucketed_count(const bm_bucketed *o)
-{
-    return o->n;
-}
-
-bm_bucket bm_bucketed_bucket(const bm_bucketed *o, size_t i)
-{
-    return o->buckets[i].is;
-}
-
-void bm_bucketed_line(const bm_bucketed *o, double *a, double *b)
-{
-    *a = o->a;
-    *b = o->b;
 }
 
 /* ---- on the comm thread -------------------------------------------------- */

@@ -136,7 +136,7 @@ const char *bm_exchange_transport(const bm_exchange *e)
 
 /* ---- slices -------------------------------------------------------------- */
 
-bm_backend *bm_exchange_memory(const bm_exchange *e)
+bm_backend *bm_exchange_backend(const bm_exchange *e)
 {
     return e->ops->memory->on_backend ? e->be : NULL;
 }
@@ -163,9 +163,9 @@ bm_status bm_exchange_cut(bm_exchange *e, const float *x, float *slice)
     return bm_sync(e->be);
 }
 
-void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *slice)
+void bm_exchange_scale(bm_exchange *e, float factor, float *slice)
 {
-    e->ops->memory->scale(e, n, factor, slice);
+    e->ops->memory->scale(e, factor, slice);
 }
 
 bm_status bm_exchange_gather(bm_exchange *e, const float *slice, float *x)
@@ -253,6 +253,7 @@ bm_status bm_exchange_products(bm_exchange *e, bm_products *out)
     size_t n = 3 * bm_exchange_chunks(e->n);
     bm_products sum = {0};
 
+    /* One sum of both: squares lie behind products. */
     BM_TRY(bm_comm_sum(e->comm, e->products, n + e->workers));
     for (size_t k = 0; k < e->workers; k++)
         sum.workers += e->squares[k] / e->weight;

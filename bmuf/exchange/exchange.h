@@ -57,7 +57,7 @@ const char *bm_exchange_transport(const bm_exchange *e);
 /* ---- slices -------------------------------------------------------------- */
 
 /* The backend that slices and the common vector belong to; NULL: the host. */
-bm_backend *bm_exchange_memory(const bm_exchange *e);
+bm_backend *bm_exchange_backend(const bm_exchange *e);
 
 /* This rank's slice of the vector; only offset and count are valid. */
 bm_slice bm_exchange_slice(const bm_exchange *e);
@@ -71,8 +71,8 @@ void bm_exchange_free(bm_exchange *e, float *slice); /* e may be NULL */
 BM_CHECKED bm_status bm_exchange_cut(bm_exchange *e, const float *x,
                                      float *slice);
 
-/* Multiplies the first n elements of a slice by a factor. */
-void bm_exchange_scale(bm_exchange *e, size_t n, float factor, float *slice);
+/* Multiplies a slice by a factor. */
+void bm_exchange_scale(bm_exchange *e, float factor, float *slice);
 
 /* Collective. x [n] on the backend = the slices of all ranks. */
 BM_CHECKED bm_status bm_exchange_gather(bm_exchange *e, const float *slice,

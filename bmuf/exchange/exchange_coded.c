@@ -25,10 +25,10 @@ typedef struct coded {
     bm_coded_sum *sum;
     bm_coded_device *device; /* NULL: the host encodes */
     enum {
-        FRESH,    /* the device's common vector is that of the job */
-        CODED,    /* it lacks the last update, whose code is on the host */
-        REPLACED, /* that of the host is another one */
-    } common;
+        FRESH,    /* has all updates */
+        CODED,    /* lacks the last update, whose code is on the host */
+        REPLACED, /* is of another vector, and e->common is to be copied */
+    } on_device;  /* the device's copy of e->common */
 } coded;
 
 /* Not collective. */
@@ -91,12 +91,12 @@ static void refresh(bm_exchange *e)
 {
     coded *c = e->self;
 
-    if (c->common == CODED)
+    if (c->on_device == CODED)
         bm_coded_device_decode(c->device, bm_coded_sum_back(c->sum),
                                e->mode == BM_CODED_CHANGE);
-    if (c->common == REPLACED)
+    if (c->on_device == REPLACED)
         bm_coded_device_replace(c->device, e->common);
-    c->common = FRESH;
+    c->on_device = FRESH;
 }
 
 static bm_status add_on_device(bm_exchange *e, int worker, const float *x,
@@ -152,11 +152,11 @@ static bm_status coded_update(bm_exchange *e, double *weight)
 {
     coded *c = e->self;
 
-    BM_ASSERT(c->common == FRESH); /* workers have been added */
+    BM_ASSERT(c->on_device == FRESH); /* workers have been added */
     bm_exchange_host_changed(c->plain);
     BM_TRY(bm_coded_sum_update(c->sum, bm_exchange_apply, e, weight));
     if (c->device != NULL && *weight > 0)
-        c->common = CODED;
+        c->on_device = CODED;
     return BM_OK;
 }
 
@@ -166,7 +166,7 @@ static bm_status coded_allgather(bm_exchange *e)
 
     bm_exchange_host_changed(c->plain);
     if (c->device != NULL)
-        c->common = REPLACED;
+        c->on_device = REPLACED;
     return bm_coded_sum_allgather(c->sum);
 }
 

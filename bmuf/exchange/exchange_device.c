@@ -80,9 +80,9 @@ static void slice_cut(bm_exchange *e, const float *x, float *slice)
     bm_axpby(e->be, e->slice.count, 1, x + e->slice.offset, 0, slice);
 }
 
-static void slice_scale(bm_exchange *e, size_t n, float factor, float *slice)
+static void slice_scale(bm_exchange *e, float factor, float *slice)
 {
-    bm_axpby(e->be, n, factor, slice, 0, slice);
+    bm_axpby(e->be, e->slice.count, factor, slice, 0, slice);
 }
 
 const bm_slice_memory bm_slices_on_backend = {

@@ -179,10 +179,9 @@ static void slice_cut(bm_exchange *e, const float *x, float *slice)
     bm_get(e->be, slice, x + e->slice.offset, e->slice.count);
 }
 
-static void slice_scale(bm_exchange *e, size_t n, float factor, float *slice)
+static void slice_scale(bm_exchange *e, float factor, float *slice)
 {
-    (void)e;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < e->slice.count; i++)
         slice[i] *= factor;
 }
 

@@ -12,7 +12,7 @@ typedef struct bm_slice_memory {
     bm_status (*alloc)(bm_exchange *e, float **out);
     void (*free)(bm_exchange *e, float *slice);
     void (*cut)(bm_exchange *e, const float *x, float *slice); /* queued */
-    void (*scale)(bm_exchange *e, size_t n, float factor, float *slice);
+    void (*scale)(bm_exchange *e, float factor, float *slice);
 } bm_slice_memory;
 
 extern const bm_slice_memory bm_slices_on_host, bm_slices_on_backend;

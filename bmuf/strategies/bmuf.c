@@ -9,7 +9,7 @@
 typedef struct settings {
     bm_series momentum, rate;
     double time_constant; /* frames; 0: momentum is set */
-    bool nesterov, rescale;
+    bool nesterov;
 } settings;
 
 static const bm_option options[] = {
@@ -25,8 +25,6 @@ static const bm_option options[] = {
      "momentum: eta = exp(-block / time_constant); 0: momentum decides"},
     {"nesterov", BM_FLAG, offsetof(settings, nesterov), "yes", 0, 0, NULL,
      "start blocks from the anticipated model"},
-    {"rescale", BM_FLAG, offsetof(settings, rescale), "no", 0, 0, NULL,
-     "when the learning rate changes, change Delta with it"},
     {0},
 };
 
@@ -48,8 +46,7 @@ static void resolve(const void *of, const bm_run_point *at, bm_traits *traits)
     traits->filtered = true;
     traits->filter = (bm_filter){.momentum = momentum_at(set, at),
                                  .rate = bm_series_at(&set->rate, at->epochs),
-                                 .nesterov = set->nesterov,
-                                 .rescale = set->rescale};
+                                 .nesterov = set->nesterov};
 }
 
 static void check(const bm_config *config, bm_faults *faults)

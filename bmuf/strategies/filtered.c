@@ -55,12 +55,10 @@ static bm_status note_norms(bm_strategy *s)
 static void rescale(bm_strategy *s)
 {
     filtered *b = s->self;
-    bm_slice slice = bm_exchange_slice(s->exchange);
-    size_t n = bm_learned(s->params, slice.offset, slice.count);
     float factor = s->rate_before > 0 ? (float)(s->rate / s->rate_before) : 1;
 
     if (factor != 1)
-        bm_exchange_scale(s->exchange, n, factor, b->delta);
+        bm_exchange_scale(s->exchange, factor, b->delta);
 }
 
 /* A block without data changes nothing: Delta does not move the model either.
@@ -86,7 +84,7 @@ size_t bm_filtered_state(bm_strategy *s, bm_state *out)
 {
     filtered *b = s->self;
     bm_slice slice = bm_exchange_slice(s->exchange);
-    bm_backend *be = bm_exchange_memory(s->exchange);
+    bm_backend *be = bm_exchange_backend(s->exchange);
 
     out[0] = (bm_state){"model", be, b->model, slice.offset, slice.count, 0};
     out[1] = (bm_state){"delta", be, b->delta, slice.offset, slice.count, 0};

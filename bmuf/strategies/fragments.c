@@ -23,8 +23,8 @@
 
 typedef struct fragment {
     size_t offset;
-    bm_params params; /* of the fragment; w is moved to what is exchanged, or is
-                         scratch memory on the second backend */
+    bm_params params; /* of the fragment; w is its place in the params of the
+                         training, or scratch on the second backend */
     bm_layer_rate *layer_rates; /* of params */
     bm_strategy *strategy;
 } fragment;
@@ -37,7 +37,9 @@ typedef struct own_model {
     bool left_out; /* of this block */
 } own_model;
 
-enum { FIELDS = 4, NOT_DEFINED = -2 }; /* of a bm_update; NAN */
+/* Fields of a bm_update; what stands for NAN in a checkpoint: no norm and no
+ * cosine is -2. */
+enum { FIELDS = 4, NOT_DEFINED = -2 };
 
 typedef struct fragments {
     fragment *of; /* [n] */
@@ -50,7 +52,9 @@ typedef struct fragments {
     bm_backend *beside;     /* of late exchanges; NULL: that of the training */
     float *room;            /* scratch on `beside`, for the longest fragment */
     fragment *under_way;    /* on the thread; NULL: none */
-    float last_update[FIELDS]; /* bm_update of the last late exchange */
+    float last_update[FIELDS]; /* bm_update of the last late exchange, which the
+                                  next block reports: a resumed run reports it,
+                                  too */
     bool changed; /* a late exchange has changed W, which settle reports */
     bool settings_known; /* eta and zeta are those of the run */
     bool begins;         /* with Delta of another run, perhaps */
@@ -249,9 +253,11 @@ static void correct(bm_strategy *s, size_t late)
     }
 }
 
-/* Adds the fragment of all workers to its exchange. A device subtracts its copy
- * of start, which the fetch brings up to date. A rank that fails goes on: the
- * others wait for it in the exchange. */
+/* Adds the fragment of all workers to its exchange, which reads it at
+ * x->params.w: meanwhile that points into the model of one worker after the
+ * other, unless it is on the second backend, where the fragments are copied to
+ * it. A device subtracts its copy of start, which the fetch brings up to date. A
+ * rank that fails goes on: the others wait for it in the exchange. */
 static bm_status add(bm_strategy *s, fragment *x)
 {
     fragments *f = s->self;

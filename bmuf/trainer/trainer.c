@@ -191,10 +191,10 @@ size_t bm_trainer_state(bm_trainer *t, bm_state *out, size_t room)
     return n;
 }
 
-bm_memory bm_trainer_memory(const bm_trainer *t)
+bm_restart_numbers bm_trainer_numbers(const bm_trainer *t)
 {
-    return (bm_memory){t->reference, t->chance, t->strategy->rate,
-                       bm_local_state_rho(t->local_state)};
+    return (bm_restart_numbers){t->reference, t->chance, t->strategy->rate,
+                                bm_local_state_rho(t->local_state)};
 }
 
 /* Of the block that ended at this position; not of the run's start. */
@@ -210,16 +210,17 @@ static bm_run_point run_point_before(const bm_trainer *t, bm_position at)
     return bm_trainer_run_point(t, before);
 }
 
-bm_status bm_trainer_resume(bm_trainer *t, bm_position at, bm_memory memory)
+bm_status bm_trainer_resume(bm_trainer *t, bm_position at,
+                            bm_restart_numbers restart)
 {
     bool begun = at.epoch > 0 || at.block > 0;
     bm_run_point before = {0};
 
     t->at = at;
-    t->reference = memory.loss;
-    t->chance = memory.chance;
-    t->strategy->rate = memory.rate;
-    BM_TRY(bm_local_state_resume(t->local_state, memory.rho));
+    t->reference = restart.loss;
+    t->chance = restart.chance;
+    t->strategy->rate = restart.rate;
+    BM_TRY(bm_local_state_resume(t->local_state, restart.rho));
     if (begun)
         before = run_point_before(t, at);
     return bm_strategy_resume(t->strategy, begun ? &before : NULL);

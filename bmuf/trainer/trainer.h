@@ -140,18 +140,18 @@ size_t bm_trainer_states(const bm_trainer *t);
 size_t bm_trainer_state(bm_trainer *t, bm_state *out, size_t room);
 
 /* The numbers that training restarts from, besides. */
-typedef struct bm_memory {
+typedef struct bm_restart_numbers {
     double loss;   /* mean of the last block, see `diverged`; 0: none yet */
     double chance; /* likewise, of equal logits; 0: not known */
     double rate;   /* of the last block; 0: none yet */
     double rho;    /* see local_state.h */
-} bm_memory;
-bm_memory bm_trainer_memory(const bm_trainer *t);
+} bm_restart_numbers;
+bm_restart_numbers bm_trainer_numbers(const bm_trainer *t);
 
 /* Collective, after bm_trainer_seek. The states were filled from a checkpoint.
  * Fails as the exchange or the backend does. */
 BM_CHECKED bm_status bm_trainer_resume(bm_trainer *t, bm_position at,
-                                       bm_memory memory);
+                                       bm_restart_numbers restart);
 
 /*
  * What a trainer with these settings would keep, without opening it: see

@@ -75,7 +75,7 @@ static bm_status change(bm_trainer *t)
     t->local_state = NULL;
     bm_trainer_close_phase(t);
     BM_TRY_DONE(bm_trainer_open_phase(t));
-    t->strategy->rate = rate;
+    t->strategy->rate = rate; /* checkpoints have that of the last block */
     BM_TRY_DONE(bm_local_state_take(t->local_state, local_state));
     if (ema != NULL)
         status = bm_ema_set(t->ema, ema);

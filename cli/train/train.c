@@ -142,7 +142,7 @@ static bm_status report_unusable(const bm_training *t, bm_position at,
 {
     bool last = at.block + 1 == bm_reader_blocks_of(t->reader, at.epoch);
 
-    if (last && bm_trainer_memory(t->trainer).loss == 0)
+    if (last && bm_trainer_numbers(t->trainer).loss == 0)
         return bm_comm_agree(
             t->comm, BM_FAIL(BM_ERR_FORMAT,
                              "nothing in epoch %lld can be learned from: %s; "

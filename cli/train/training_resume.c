@@ -152,10 +152,11 @@ static bm_status resume_from(bm_training *t, const bm_checkpoint *c,
     bm_log(BM_NOTE, "resuming from %s", path);
     if (bm_training_first(t))
         log_repeated(t);
-    return bm_trainer_resume(
-        t->trainer, c->position,
-        (bm_memory){c->numbers[BM_NUMBER_LOSS], c->numbers[BM_NUMBER_CHANCE],
-                    c->numbers[BM_NUMBER_RATE], c->numbers[BM_NUMBER_RHO]});
+    return bm_trainer_resume(t->trainer, c->position,
+                             (bm_restart_numbers){c->numbers[BM_NUMBER_LOSS],
+                                                  c->numbers[BM_NUMBER_CHANCE],
+                                                  c->numbers[BM_NUMBER_RATE],
+                                                  c->numbers[BM_NUMBER_RHO]});
 }
 
 /* Whether a file with this failure may be whole: it could not be read. */

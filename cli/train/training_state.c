@@ -14,7 +14,7 @@ bm_checkpoint bm_training_describe(bm_training *t)
                        .states = t->states,
                        .position = bm_trainer_position(t->trainer),
                        .manifest = t->train->hash};
-    bm_memory memory = bm_trainer_memory(t->trainer);
+    bm_restart_numbers restart = bm_trainer_numbers(t->trainer);
     const bm_schedule_state *schedule = &t->schedule.state;
 
     c.n_states = bm_trainer_state(t->trainer, t->states, t->n_states);
@@ -23,10 +23,10 @@ bm_checkpoint bm_training_describe(bm_training *t)
     c.numbers[BM_NUMBER_BAD] = schedule->bad;
     c.numbers[BM_NUMBER_BEST] = schedule->best;
     c.numbers[BM_NUMBER_WAITED] = schedule->waited;
-    c.numbers[BM_NUMBER_LOSS] = memory.loss;
-    c.numbers[BM_NUMBER_CHANCE] = memory.chance;
-    c.numbers[BM_NUMBER_RATE] = memory.rate;
-    c.numbers[BM_NUMBER_RHO] = memory.rho;
+    c.numbers[BM_NUMBER_LOSS] = restart.loss;
+    c.numbers[BM_NUMBER_CHANCE] = restart.chance;
+    c.numbers[BM_NUMBER_RATE] = restart.rate;
+    c.numbers[BM_NUMBER_RHO] = restart.rho;
     c.numbers[BM_NUMBER_EPOCHS] = (double)t->epochs;
     c.numbers[BM_NUMBER_BLOCKS] = (double)t->blocks;
     c.numbers[BM_NUMBER_FRAMES] = t->frames;
@@ -192,7 +192,7 @@ static bm_status take_states(bm_training *t, bm_st_file *f, size_t n,
     return BM_OK;
 }
 
-static bm_status branch(bm_training *t, bm_memory *memory)
+static bm_status branch(bm_training *t, bm_restart_numbers *restart)
 {
     double numbers[BM_CHECKPOINT_NUMBERS] = {0};
     bm_st_file *f = NULL;
@@ -204,9 +204,9 @@ static bm_status branch(bm_training *t, bm_memory *memory)
     BM_TRY_DONE(bm_checkpoint_numbers(f, t->origin.path, numbers));
     BM_TRY_DONE(take_states(t, f, n, &delta));
     if (delta)
-        memory->rate = numbers[BM_NUMBER_RATE];
+        restart->rate = numbers[BM_NUMBER_RATE];
     if (t->origin.layers.whole)
-        memory->rho = numbers[BM_NUMBER_RHO];
+        restart->rho = numbers[BM_NUMBER_RHO];
 done:
     bm_st_free(f);
     return status;
@@ -215,8 +215,8 @@ done:
 /* The loss of the last block is not taken: data and loss may be others. */
 bm_status bm_training_branch(bm_training *t)
 {
-    bm_memory memory = {0};
+    bm_restart_numbers restart = {0};
 
-    BM_TRY(bm_comm_agree(t->comm, branch(t, &memory)));
-    return bm_trainer_resume(t->trainer, (bm_position){0, 0}, memory);
+    BM_TRY(bm_comm_agree(t->comm, branch(t, &restart)));
+    return bm_trainer_resume(t->trainer, (bm_position){0, 0}, restart);
 }

@@ -42,7 +42,8 @@ static void test_ranks_and_halts_change_no_bits(void **state)
 typedef struct method {
     const problem *problem;
     size_t fragments;
-    bool late, nesterov, keep, rescale;
+    bool late, nesterov, keep;
+    bool slowmo; /* Delta is -gamma u, u in units of gradients */
     double mu, eta, zeta;
     const double *rates; /* [ALL] */
     int lost;            /* worker k + 1 is left out of block 2; or 0 */
@@ -56,8 +57,9 @@ static const size_t cuts[MOST + 1][MOST + 1] = {
     {0}, {0, N}, {0, 1024, N}, {0, 1024, 2048, N}};
 
 typedef struct vectors {
-    double own[WORKERS][N], v[WORKERS][N], start[N], model[N], delta[N];
-    double seen[WORKERS][MOST], rate[MOST];
+    double own[WORKERS][N], v[WORKERS][N], start[N], model[N];
+    double delta[N]; /* slowmo: -u */
+    double seen[WORKERS][MOST];
 } vectors;
 
 static void learn_block(const method *m, int t, vectors *a)
@@ -95,20 +97,17 @@ static void learn_block(const method *m, int t, vectors *a)
 static void exchange_fragment(const method *m, int t, vectors *a)
 {
     size_t f = (size_t)t % m->fragments;
-    double total = 0, factor = 1;
+    double total = 0, gamma = m->slowmo ? m->rates[t] : 1;
 
     for (int k = 0; k < WORKERS; k++)
         total += a->seen[k][f];
-    if (m->rescale && a->rate[f] > 0)
-        factor = m->rates[t] / a->rate[f];
-    a->rate[f] = m->rates[t];
     for (size_t i = cuts[m->fragments][f]; i < cuts[m->fragments][f + 1]; i++) {
         double mean = 0;
 
         for (int k = 0; k < WORKERS; k++)
             mean += a->seen[k][f] / total * (a->own[k][i] - a->start[i]);
-        a->delta[i] = m->eta * factor * a->delta[i] + m->zeta * mean;
-        a->model[i] += a->delta[i];
+        a->delta[i] = m->eta * a->delta[i] + m->zeta * mean / gamma;
+        a->model[i] += gamma * a->delta[i];
         a->start[i] = a->model[i] + (m->nesterov ? m->eta * a->delta[i] : 0);
         for (int k = 0; k < WORKERS && !m->late; k++)
             a->own[k][i] = a->start[i];
@@ -176,7 +175,28 @@ static void test_fragments_follow_their_equations_in_double(void **state)
         }
 }
 
-/* Delta of a fragment was made at the rate of its own last exchange. */
+/* A fragment's block lasts until its next exchange, n blocks of 600 frames. */
+static void test_time_constant_counts_the_blocks_of_a_fragment(void **state)
+{
+    static const char *const settings[] = {STEADY, "bmuf.time_constant=1200",
+                                           "sgd.momentum=0.5", NULL};
+
+    for (size_t n = 1; n <= MOST; n++)
+        for (int late = n == 1; late < 2; late++) {
+            const method m = {.problem = &ragged,
+                              .fragments = n,
+                              .late = late,
+                              .nesterov = true,
+                              .mu = 0.5,
+                              .eta = exp(-0.5 * (double)n),
+                              .zeta = 1,
+                              .rates = constant};
+
+            check(*state, &m, ragged, BMUF, settings);
+        }
+}
+
+/* As Wang et al. (2020) write it: no rate before that of the exchange is in u. */
 static void test_delta_follows_the_rate(void **state)
 {
     static const char *const settings[] = {STEADY, "sgd.momentum=0.5",
@@ -187,7 +207,7 @@ static void test_delta_follows_the_rate(void **state)
             const method m = {.problem = &ragged,
                               .fragments = n,
                               .late = late,
-                              .rescale = true,
+                              .slowmo = true,
                               .mu = 0.5,
                               .eta = 0.75,
                               .zeta = 1,
@@ -562,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_ranks_and_halts_change_no_bits),
         TEST(test_fragments_follow_their_equations_in_double),
+        TEST(test_time_constant_counts_the_blocks_of_a_fragment),
         TEST(test_delta_follows_the_rate),
         TEST(test_delta_of_another_run_follows_the_rate),
         TEST(test_branch_begins_where_delta_leads),

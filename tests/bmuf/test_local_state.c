@@ -186,7 +186,7 @@ static void run_even(bm_comm *comm, const char *eta, int blocks, double *rho,
     start_job(&j);
     for (int b = 0; b < blocks; b++)
         assert_ok(bm_trainer_block(j.trainer, 0.001, &report));
-    *rho = bm_trainer_memory(j.trainer).rho;
+    *rho = bm_trainer_numbers(j.trainer).rho;
     n = bm_trainer_state(j.trainer, states, STATES);
     assert_string_equal(states[n - 1].name, "adam.t");
     assert_int_equal(states[n - 1].whole, 1);
@@ -225,10 +225,11 @@ static void test_rho_grows_after_very_many_updates(void **state)
     start_job(&j);
     t = states[bm_trainer_state(j.trainer, states, STATES) - 1].x;
     *t = 0x1p24F - 8;
-    assert_ok(bm_trainer_resume(j.trainer, position_of(0), (bm_memory){0}));
+    assert_ok(
+        bm_trainer_resume(j.trainer, position_of(0), (bm_restart_numbers){0}));
     FOR_EACH (b, expected) {
         assert_ok(bm_trainer_block(j.trainer, 0.001, &report));
-        assert_true(bm_trainer_memory(j.trainer).rho == expected[b]);
+        assert_true(bm_trainer_numbers(j.trainer).rho == expected[b]);
         assert_true(*t == 0x1p23F);
     }
     close_job(&j);

@@ -17,6 +17,7 @@
 
 #define ADAM "sgd.update=adamw", "sgd.epsilon=1"
 #define RMS  "sgd.update=rmsprop", "sgd.epsilon=1"
+#define MUON "sgd.update=muon"
 #define KEEP "sgd.local_state=keep"
 #define EMA  "train.ema=0.5"
 #define WARM "block.warmup=1"
@@ -28,8 +29,9 @@ static const char *const methods[][8] = {
     {"average", EMA},
     {"average", RMS, "sgd.local_state=average"},
     {"average", "compress.code=topk", EMA, WARM},
-    {"bmuf", "bmuf.rescale=yes", EMA},
-    {"bmuf", "bmuf.rescale=yes", "job.sum=ring", KEEP},
+    {"average", MUON, KEEP},
+    {"bmuf", EMA},
+    {"bmuf", "job.sum=ring", KEEP},
     {"bmuf", "job.sum=halving", "sgd.local_state=average", WARM},
     {"bmuf", "job.sum=hier", "job.topology=5x1", EMA},
     {"bmuf", ADAM, "sgd.local_state=extrapolate", "compress.code=int8", EMA},
@@ -42,7 +44,9 @@ static const char *const methods[][8] = {
      "block.overlap=yes"},
     {"bmuf", "block.workers=1@0 5@1", "compress.code=onebit"},
     {"bmuf", RMS, KEEP, EMA},
+    {"bmuf", MUON, "sgd.local_state=average", WARM},
     {"slowmo", EMA},
+    {"slowmo", "job.sum=ring", KEEP},
     {"slowmo", "compress.code=onebit", WARM, KEEP},
     {"slowmo", "block.fragments=2", "block.overlap=yes", WARM},
     {"diloco", ADAM, KEEP, "diloco.outer_momentum=0.9@0 0.5@0.7"},
@@ -58,12 +62,14 @@ static const char *const methods[][8] = {
     {"ssgd", EMA, "job.coordinator=root"},
     {"ssgd", ADAM, "ssgd.overlap=layer", "job.sum=exact"},
     {"ssgd", "sgd.momentum=0.5", "job.sum=hier", "job.topology=5"},
+    {"ssgd", MUON, EMA},
     {"onebit", EMA, ADAM},
     {"onebit", WARM, "job.coordinator=root", "sgd.momentum=0.5"},
     {"asgd", EMA, "sgd.momentum=0.5", "asgd.scaling=inverse"},
     {"asgd", ADAM, WARM, "asgd.push_every=2", "asgd.fetch_every=2"},
     {"asgd", ADAM, KEEP, EMA, "asgd.update=local", "asgd.push_every=2",
      "asgd.fetch_every=4"},
+    {"asgd", MUON},
     {"softsync", EMA, WARM, "softsync.n=2", "softsync.scaling=inverse"},
     {"softsync", ADAM, "clock.times=1 2 3 1 2", "softsync.n=3"},
     {"easgd", EMA, "sgd.momentum=0.5", "clock.times=1 1 1 1 4"},
@@ -96,6 +102,8 @@ static problem problem_of(const char *const *method)
     problem p = ragged;
 
     p.cooling = true;
+    for (size_t i = 1; i < MOST && method[i] != NULL; i++)
+        p.layered = p.layered || strcmp(method[i], MUON) == 0;
     if (strcmp(method[0], "local") == 0) {
         p.workers = 1;
         p.ragged = false; /* or a block would be empty */
@@ -152,10 +160,11 @@ typedef struct equation {
     const char *method[4]; /* as above */
     double eta, zeta;
     double later; /* eta from epoch 1 on; 0: as before */
-    bool nesterov, rescale;
-    bool equal; /* workers with data weigh the same */
-    bool keep;  /* local momentum */
-    bool steps; /* gradients are averaged, not models */
+    bool nesterov;
+    bool slowmo; /* Delta is -gamma u, u in units of gradients */
+    bool equal;  /* workers with data weigh the same */
+    bool keep;   /* local momentum */
+    bool steps;  /* gradients are averaged, not models */
 } equation;
 
 static const equation equations[] = {
@@ -163,11 +172,10 @@ static const equation equations[] = {
     {.method = {"ssgd"}, .steps = true},
     {.method = {"ssgd", "ssgd.overlap=layer"}, .steps = true},
     {.method = {"average", KEEP}, .zeta = 1, .keep = true},
-    {.method = {"bmuf", "bmuf.rescale=yes"}, /* auto, of five workers */
+    {.method = {"bmuf"}, /* auto, of five workers */
      .eta = 0.8,
      .zeta = 1,
-     .nesterov = true,
-     .rescale = true},
+     .nesterov = true},
     {.method = {"bmuf", "bmuf.momentum=0.8@0 0.4@1"},
      .eta = 0.8,
      .later = 0.4,
@@ -190,7 +198,7 @@ static const equation equations[] = {
      .eta = 0.8,
      .zeta = 0.5,
      .keep = true},
-    {.method = {"slowmo"}, .eta = 0.5, .zeta = 1, .rescale = true},
+    {.method = {"slowmo"}, .eta = 0.5, .zeta = 1, .slowmo = true},
     {.method = {"diloco", KEEP},
      .eta = 0.9,
      .zeta = 0.7,
@@ -212,7 +220,7 @@ static const equation equations[] = {
 
 /* All workers' models and momentum; of steps the first of them. */
 typedef struct vectors {
-    double v[WORKERS][N], start[N], model[N], delta[N];
+    double v[WORKERS][N], start[N], model[N], delta[N]; /* slowmo: -u */
 } vectors;
 
 static void train_steps(const problem *p, int t, vectors *a)
@@ -248,7 +256,7 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
     static double w[N], mean[N];
     bm_position at = position_of(t);
     double total = 0;
-    double factor = e->rescale && t > 0 ? rate_of(p, t) / rate_of(p, t - 1) : 1;
+    double gamma = e->slowmo ? rate_of(p, t) : 1;
 
     memset(mean, 0, sizeof mean);
     for (int k = 0; k < p->workers; k++) {
@@ -264,8 +272,8 @@ static void train_block(const equation *e, const problem *p, int t, vectors *a)
     }
     for (int i = 0; i < N; i++) {
         a->delta[i] =
-            eta_of(e, t) * factor * a->delta[i] + e->zeta * mean[i] / total;
-        a->model[i] += a->delta[i];
+            eta_of(e, t) * a->delta[i] + e->zeta * mean[i] / total / gamma;
+        a->model[i] += gamma * a->delta[i];
         a->start[i] =
             a->model[i] + (e->nesterov ? eta_of(e, t + 1) * a->delta[i] : 0);
     }
@@ -297,16 +305,8 @@ static void test_methods_follow_their_equations(void **state)
 }
 
 /* The middle layer is frozen, the first has a rate of its own. */
-static const bm_segment layers[] = {
-    {"0.linear.w", 0, 700, 1, {700}, 0},
-    {"1.blstm.wx", 700, 900, 1, {900}, 0},
-    {"1.blstm.b", 1600, 101, 1, {101}, 0},
-    {"3.linear.w", 1701, N - 1701, 1, {N - 1701}, 0}};
-
 static void start_frozen(job *j)
 {
-    j->params.segments = layers;
-    j->params.n_segments = sizeof layers / sizeof layers[0];
     for (size_t i = 0; i < N; i++)
         j->params.w[i] = (float)truth(i + 5);
     start_job(j);
@@ -332,6 +332,7 @@ static void test_frozen_layers_keep_their_bits(void **state)
 
         if (p.workers < bm_comm_size(*state))
             continue;
+        p.layered = true;
         j = open_job(*state, p, settings_of(methods[k]));
         assert_ok(bm_config_set(j.config, "train.freeze=*.blstm"));
         assert_ok(bm_config_set(j.config, "train.rates=0.linear:0.5"));
@@ -379,8 +380,10 @@ static void test_layers_that_do_not_exist_are_listed(void **state)
     };
 
     FOR_EACH (k, cases) {
-        bm_params p = {
-            .n = N, .n_learned = N, .segments = layers, .n_segments = 4};
+        bm_params p = {.n = N,
+                       .n_learned = N,
+                       .segments = problem_layers,
+                       .n_segments = PROBLEM_LAYERS};
         bm_layer_rates layer_rates = {0};
         bool rates = strncmp(cases[k].setting, "train.rates=", 12) == 0;
         const char *value = strchr(cases[k].setting, '=') + 1;

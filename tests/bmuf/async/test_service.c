@@ -6,7 +6,7 @@
 #include "bmuf/async/server.h"
 #include "bmuf/async/server_shards.h"
 #include "core/finite.h"
-#include "tests/support/reference/equations.h"
+#include "tests/support/reference/halts.h"
 #include "tests/support/spans.h"
 #include "tests/support/support.h"
 
@@ -424,33 +424,53 @@ static bm_status gradient_of_one(void *self, bm_params *params, int worker,
                : BM_OK;
 }
 
-/* A run in which no two workers push in the same block. */
+static void start_turns(job *j, bm_comm *comm, const char *const *settings)
+{
+    problem p = {.workers = bm_comm_size(comm), .batch = BATCH};
+    bm_task task = {&j->problem,
+                    move,
+                    gradient_of_one,
+                    read_score,
+                    count_steps_of_one,
+                    epoch_size,
+                    NULL,
+                    NULL};
+
+    *j = open_job(comm, p, settings);
+    assert_ok(
+        bm_trainer_open(&j->trainer, j->config, j->comm, &j->params, &task));
+}
+
+/* A run in which no two workers push in the same block; with `halts` it is stopped
+ * and resumed after each. */
 static void run_in_turns(bm_comm *comm, const char *const *way,
-                         const char *more, float *model)
+                         const char *more, bool halts, float *model)
 {
     const char *settings[10] = {more, STEADY};
-    problem p = {.workers = bm_comm_size(comm), .batch = BATCH};
+    halt h = {0};
     job j;
-    bm_task task = {
-        NULL, move, gradient_of_one, read_score, count_steps_of_one, epoch_size,
-        NULL, NULL};
 
     for (int i = 0; way[i] != NULL; i++)
         settings[2 + i] = way[i];
-    j = open_job(comm, p, settings);
-    task.self = &j.problem;
-    assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+    start_turns(&j, comm, settings);
     for (int t = 0; t < 2; t++) {
         bm_block_report report;
 
         assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+        if (!halts)
+            continue;
+        save_job(&j, t + 1, &h);
+        close_job(&j);
+        start_turns(&j, comm, settings);
+        restore_job(&j, &h);
     }
     assert_ok(bm_trainer_global(j.trainer, model));
+    free_halt(&h);
     close_job(&j);
 }
 
-/* In shards, with one server, and on the virtual clock; with clipping as near
- * as rounding allows. */
+/* In shards, also stopped and resumed, with one server, and on the virtual
+ * clock; with clipping as near as rounding allows. */
 static void test_shards_are_one_server_where_workers_take_turns(void **state)
 {
     static const char *const ways[][5] = {
@@ -461,11 +481,13 @@ static void test_shards_are_one_server_where_workers_take_turns(void **state)
          "asgd.fetch_every=4", NULL},
         {"train.strategy=easgd", "easgd.period=2", "easgd.alpha=0.5", NULL},
         {"train.strategy=asgd", "sgd.momentum=0.5", "sgd.clip=0.02", NULL}};
-    static float in_shards[N], whole[N], virtual[N];
+    static float in_shards[N], whole[N], halted[N], virtual[N];
 
     FOR_EACH (k, ways) {
-        run_in_turns(*state, ways[k], "clock.kind=real", in_shards);
-        run_in_turns(*state, ways[k], "clock.kind=virtual", virtual);
+        run_in_turns(*state, ways[k], "clock.kind=real", false, in_shards);
+        run_in_turns(*state, ways[k], "clock.kind=real", true, halted);
+        assert_memory_equal(halted, in_shards, sizeof halted);
+        run_in_turns(*state, ways[k], "clock.kind=virtual", false, virtual);
         for (int i = 0; i < N; i++)
             assert_true(near(in_shards[i], virtual[i], 1e-6));
         memcpy(whole, in_shards, sizeof whole);
@@ -474,7 +496,7 @@ static void test_shards_are_one_server_where_workers_take_turns(void **state)
 
             for (int i = 0; ways[k][i] != NULL; i++)
                 one[1 + i] = ways[k][i];
-            run_in_turns(*state, one, "clock.shards=1", whole);
+            run_in_turns(*state, one, "clock.shards=1", false, whole);
         }
         for (int i = 0; i < N; i++)
             assert_true(near(in_shards[i], whole[i], 1e-6));
@@ -638,6 +660,46 @@ static void test_a_worker_that_is_not_finite_takes_w(void **state)
     close_job(&j);
 }
 
+/* Every second push, the first of them, is NaN. */
+static bm_status gradient_with_nan(void *self, bm_params *params, int worker,
+                                   int64_t step, double *samples)
+{
+    BM_TRY(gradient_of_one(self, params, worker, step, samples));
+    if (step % 2 == 0)
+        params->g[0] = NAN;
+    return BM_OK;
+}
+
+/* Of a push of numbers the worker knows the version; a push of NaN makes none. Only
+ * one worker pushes, three times between two fetches: it misses no version. */
+static void test_a_worker_knows_the_versions_of_its_pushes(void **state)
+{
+    static const char *const settings[] = {"clock.kind=real",
+                                           "train.strategy=asgd",
+                                           "asgd.fetch_every=3",
+                                           "sgd.momentum=0",
+                                           STEADY,
+                                           NULL};
+    problem p = {.workers = bm_comm_size(*state), .batch = BATCH};
+    bm_block_report report;
+    job j = open_job(*state, p, settings);
+    bm_task task = {&j.problem,
+                    move,
+                    gradient_with_nan,
+                    read_score,
+                    count_steps_of_one,
+                    epoch_size,
+                    NULL,
+                    NULL};
+
+    assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
+    assert_ok(bm_trainer_block(j.trainer, 0.25, &report));
+    assert_true(report.service->pushes == 5 && report.service->updates == 2);
+    assert_true(report.service->stale[0] == 5 * report.service->shards);
+    assert_true(report.service->mean == 0);
+    close_job(&j);
+}
+
 static void test_real_time_needs_a_rank_for_each_worker(void **state)
 {
     static const char *const settings[] = {"train.strategy=asgd",
@@ -672,6 +734,7 @@ int main(void)
         TEST(test_the_busiest_rank_sends_less_with_shards),
         TEST(test_a_worker_that_pushes_nan_is_left_out),
         TEST(test_a_worker_that_is_not_finite_takes_w),
+        TEST(test_a_worker_knows_the_versions_of_its_pushes),
         TEST(test_real_time_needs_a_rank_for_each_worker),
     };
     return RUN_GROUP_MPI("server", tests);

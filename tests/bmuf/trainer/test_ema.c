@@ -80,7 +80,7 @@ static void test_resumed_ema_has_the_same_bits(void **state)
             memcpy(states[i].x, kept[i], states[i].count * sizeof(float));
         assert_ok(bm_trainer_resume(j[1].trainer,
                                     bm_trainer_position(j[0].trainer),
-                                    bm_trainer_memory(j[0].trainer)));
+                                    bm_trainer_numbers(j[0].trainer)));
         for (int i = 0; i < 2; i++) {
             static double going_on[N];
             memcpy(going_on, expected, sizeof going_on);

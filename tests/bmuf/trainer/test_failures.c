@@ -1,6 +1,6 @@
 /* The trainer when workers see NaN or infinity, diverge, or fail. */
 #include "core/finite.h"
-#include "tests/support/reference/equations.h"
+#include "tests/support/reference/halts.h"
 #include "tests/support/support.h"
 
 #include <math.h>
@@ -118,6 +118,33 @@ static void test_longer_sequences_are_no_divergence(void **state)
     }
     p.poisoned = 1 + 1;
     p.excess = 1e6;
+    run_job(*state, p, kinds[0], &got);
+    assert_int_equal(got.left_out, 1);
+}
+
+/* A checkpoint has the loss of chance, with which that of the block before is
+ * compared. */
+static void test_longer_sequences_are_judged_alike_after_a_halt(void **state)
+{
+    problem p = ragged;
+
+    p.longer = 100;
+    assert_halts_change_no_bits(*state, p, kinds[0]);
+}
+
+/* Sequences are shorter, and chance has less of a loss: one worker's loss does not
+ * fall with it, but is no larger than in the block before. */
+static void test_losses_of_shorter_sequences_need_not_fall(void **state)
+{
+    static result got;
+    problem p = even;
+
+    p.longer = 0.01;
+    p.poisoned = 1 + 1;
+    p.excess = 0.2;
+    run_job(*state, p, kinds[0], &got);
+    assert_int_equal(got.left_out, 0);
+    p.excess = 2;
     run_job(*state, p, kinds[0], &got);
     assert_int_equal(got.left_out, 1);
 }
@@ -251,13 +278,23 @@ static bm_status skip_a_block(void *self, bm_params *params, int worker,
     return BM_OK;
 }
 
-/* Trains a job; whether the block that is skipped changes W. */
+static void assert_same_states(const halt *a, const halt *b)
+{
+    assert_int_equal(a->n, b->n);
+    for (size_t i = 0; i < a->n; i++)
+        assert_memory_equal(a->states[i].x, b->states[i].x,
+                            a->states[i].count * sizeof(float));
+}
+
+/* Trains a job; whether the block that is skipped changes W. If not, it changes
+ * no other state either, such as moments. */
 static bool run_skipping(bm_comm *comm, problem p, const char *const *settings,
                          result *out)
 {
     enum { WHICH = 2 };
     static float before[N], after[N];
     bool changes = false;
+    halt then = {0}, now = {0};
     job j = open_job(comm, p, settings);
     bm_task task = {&j.problem,  move,       skip_a_block, read_score,
                     count_steps, epoch_size, NULL,         NULL};
@@ -266,8 +303,10 @@ static bool run_skipping(bm_comm *comm, problem p, const char *const *settings,
     assert_ok(bm_trainer_open(&j.trainer, j.config, j.comm, &j.params, &task));
     run_blocks(&j, 0, WHICH, out);
     assert_ok(bm_trainer_global(j.trainer, before));
+    save_job(&j, WHICH, &then);
     run_blocks(&j, WHICH, WHICH + 1, out);
     assert_ok(bm_trainer_global(j.trainer, after));
+    save_job(&j, WHICH + 1, &now);
     assert_true(out->score[WHICH].skipped > 0);
     assert_true(out->score[WHICH].sequences == 0);
     run_blocks(&j, WHICH + 1, EPOCHS * BLOCKS, out);
@@ -275,6 +314,10 @@ static bool run_skipping(bm_comm *comm, problem p, const char *const *settings,
     close_job(&j);
     for (int i = 0; i < N; i++)
         changes = changes || before[i] != after[i];
+    if (!changes)
+        assert_same_states(&then, &now);
+    free_halt(&then);
+    free_halt(&now);
     return changes;
 }
 
@@ -466,6 +509,8 @@ int main(void)
         TEST(test_a_model_of_easgd_that_is_not_finite_becomes_w),
         TEST(test_diverged_worker_is_left_out),
         TEST(test_longer_sequences_are_no_divergence),
+        TEST(test_longer_sequences_are_judged_alike_after_a_halt),
+        TEST(test_losses_of_shorter_sequences_need_not_fall),
         TEST(test_first_weights_are_not_judged),
         TEST(test_a_rise_in_the_first_block_is_divergence),
         TEST(test_worker_that_is_not_finite_is_left_out),

@@ -28,7 +28,7 @@ static void test_number_of_ranks_changes_no_bits(void **state)
 /* What a checkpoint holds, in memory. */
 typedef struct saved {
     bm_position at;
-    bm_memory memory;
+    bm_restart_numbers restart;
     size_t n;
     char name[STATES][32];
     float x[STATES][N];
@@ -39,7 +39,7 @@ static void save(job *j, saved *to)
     bm_state states[STATES];
 
     to->at = bm_trainer_position(j->trainer);
-    to->memory = bm_trainer_memory(j->trainer);
+    to->restart = bm_trainer_numbers(j->trainer);
     to->n = bm_trainer_state(j->trainer, states, STATES);
     for (size_t i = 0; i < to->n; i++) {
         memcpy(to->name[i], states[i].name, sizeof to->name[i]);
@@ -56,7 +56,7 @@ static void restore(job *j, const saved *from)
         assert_string_equal(states[i].name, from->name[i]);
         memcpy(states[i].x, from->x[i], states[i].count * sizeof(float));
     }
-    assert_ok(bm_trainer_resume(j->trainer, from->at, from->memory));
+    assert_ok(bm_trainer_resume(j->trainer, from->at, from->restart));
 }
 
 /* Six blocks in one go, or stopped and resumed after each of them. */

@@ -73,7 +73,7 @@ static void start_from(bm_comm *comm, const char *const *settings,
             if (strncmp(states[i].name, "sgd.v", 5) == 0 &&
                 strcmp(h->states[k].name, "sgd.v") == 0)
                 memcpy(states[i].x, h->states[k].x, N * sizeof(float));
-    assert_ok(bm_trainer_resume(j.trainer, position_of(blocks), h->memory));
+    assert_ok(bm_trainer_resume(j.trainer, position_of(blocks), h->restart));
     *out = *until;
     run_blocks(&j, blocks, ALL, out);
     close_job(&j);
@@ -228,6 +228,19 @@ static void test_divergence_is_judged_as_in_the_phase(void **state)
     close_job(&j);
 }
 
+/* Which a checkpoint between the phases has, too. */
+static void test_rate_of_the_last_block_outlives_warmup(void **state)
+{
+    static const char *const settings[] = {BMUF, WARM_TWO, NULL};
+    static result r;
+    job j = open_job(*state, ragged, settings);
+
+    start_job(&j);
+    run_blocks(&j, 0, 2, &r);
+    assert_true(bm_trainer_numbers(j.trainer).rate == rate_of(&ragged, 1));
+    close_job(&j);
+}
+
 /* A strategy that cannot be opened after the warm-up is reported before it. */
 static void test_second_phase_is_opened_before_training(void **state)
 {
@@ -254,6 +267,7 @@ int main(void)
         TEST(test_warmup_follows_its_equations_in_double),
         TEST(test_ema_continues_through_both_phases),
         TEST(test_divergence_is_judged_as_in_the_phase),
+        TEST(test_rate_of_the_last_block_outlives_warmup),
         TEST(test_second_phase_is_opened_before_training),
     };
     return RUN_GROUP_MPI("warmup", tests);

@@ -235,6 +235,7 @@ static void test_root_and_sharded_coordinators_give_equal_bits(void **s)
 
 #define ADAM "sgd.update=adamw; train.rate=0.002; sgd.local_state="
 #define RMS  "sgd.update=rmsprop; sgd.momentum=0.5; sgd.local_state="
+#define MUON "sgd.update=muon; sgd.local_state="
 
 static void
 test_ranks_change_no_bits_with_kept_and_averaged_local_state(void **state)
@@ -246,6 +247,7 @@ test_ranks_change_no_bits_with_kept_and_averaged_local_state(void **state)
          {"sgd.local_state=average; job.sum=exact; train.strategy=average", 4});
     SAME({ADAM "keep", 1}, {ADAM "keep", 3});
     SAME({RMS "keep", 1}, {RMS "keep", 3});
+    SAME({MUON "keep", 1}, {MUON "keep", 2}, {MUON "keep", 3});
     SAME({ADAM "extrapolate", 1}, {ADAM "extrapolate", 3},
          {ADAM "extrapolate; job.coordinator=root", 2});
 }

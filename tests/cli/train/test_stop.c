@@ -107,6 +107,12 @@ static void test_kept_squares_of_rmsprop_resume_from_every_block(void **state)
         "sgd.update=rmsprop; sgd.momentum=0.5; sgd.local_state=keep", 1);
 }
 
+static void test_kept_momentum_of_muon_resumes_from_every_block(void **state)
+{
+    (void)state;
+    assert_resumes_everywhere("sgd.update=muon; sgd.local_state=keep", 2);
+}
+
 static void test_extrapolated_moments_resume_from_every_block(void **state)
 {
     (void)state;
@@ -607,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_growing_runs_resume_from_every_block),
         cmocka_unit_test(test_kept_moments_resume_from_every_block),
         cmocka_unit_test(test_kept_squares_of_rmsprop_resume_from_every_block),
+        cmocka_unit_test(test_kept_momentum_of_muon_resumes_from_every_block),
         cmocka_unit_test(test_extrapolated_moments_resume_from_every_block),
         cmocka_unit_test(test_mixed_block_options_resume_from_every_block),
         cmocka_unit_test(test_synchronous_sgd_resumes_from_every_block),

@@ -166,6 +166,12 @@ int64_t count_steps(void *self, int worker)
     return (share(p, p->at, worker) + p->batch - 1) / p->batch;
 }
 
+const bm_segment problem_layers[PROBLEM_LAYERS] = {
+    {"0.linear.w", 0, 700, 2, {20, 35}, 0},
+    {"1.blstm.wx", 700, 900, 2, {60, 15}, 0},
+    {"1.blstm.b", 1600, 101, 1, {101}, 0},
+    {"3.linear.w", 1701, 799, 2, {17, 47}, 0}};
+
 job open_job(bm_comm *comm, problem p, const char *const *settings)
 {
     job j = {.comm = comm, .problem = p};
@@ -181,6 +187,8 @@ job open_job(bm_comm *comm, problem p, const char *const *settings)
     j.params.n = j.params.n_learned = N;
     j.params.ranges = ranges;
     j.params.n_ranges = sizeof ranges / sizeof ranges[0];
+    j.params.segments = p.layered ? problem_layers : NULL;
+    j.params.n_segments = p.layered ? PROBLEM_LAYERS : 0;
     assert_ok(bm_alloc(j.params.be, N, &j.params.w));
     assert_ok(bm_alloc(j.params.be, N, &j.params.g));
     return j;
@@ -265,7 +273,7 @@ const char *const kinds[KINDS][6] = {
     {"train.strategy=average", "compress.code=fp16", NULL},
     {"train.strategy=bmuf", "compress.code=int8", "sgd.local_state=average",
      NULL},
-    {"train.strategy=bmuf", "compress.code=onebit", "bmuf.rescale=yes", NULL},
+    {"train.strategy=bmuf", "compress.code=onebit", NULL},
     {"train.strategy=bmuf", "compress.code=topk", "compress.share=0.2",
      "job.coordinator=root", NULL},
     {"train.strategy=onebit", "block.warmup=2", NULL},

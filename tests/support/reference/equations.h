@@ -32,6 +32,7 @@ typedef struct problem {
     bool ragged;      /* shares of unequal length, some of them empty */
     bool alike;       /* all have the data of one worker */
     bool cooling;     /* the learning rate falls */
+    bool layered;     /* the weights are those of problem_layers */
     int64_t batch;    /* samples in a full mini-batch */
     int64_t steps;    /* in a share that is not ragged; 0: 6 */
     size_t unknowns;  /* weights in use, spread over the vector; 0: all */
@@ -41,6 +42,10 @@ typedef struct problem {
 } problem;
 
 double truth(size_t i); /* the i-th unknown */
+
+/* Three matrices and a bias. */
+enum { PROBLEM_LAYERS = 4 };
+extern const bm_segment problem_layers[PROBLEM_LAYERS];
 
 /* How many samples a worker's share of a block has, and a mini-batch of it. */
 int64_t share(const problem *p, bm_position at, int worker);

@@ -22,7 +22,7 @@ void save_job(job *j, int64_t blocks, halt *to)
     to->states = list_states(j, &to->n);
     to->blocks = blocks;
     to->at = bm_trainer_position(j->trainer);
-    to->memory = bm_trainer_memory(j->trainer);
+    to->restart = bm_trainer_numbers(j->trainer);
     for (size_t i = 0; i < to->n; i++) {
         bm_state *s = &to->states[i];
         float *copy = malloc((s->count + 1) * sizeof *copy);
@@ -48,7 +48,7 @@ void restore_job(job *j, const halt *from)
         memcpy(states[i].x, from->states[i].x, states[i].count * sizeof(float));
     }
     free(states);
-    assert_ok(bm_trainer_resume(j->trainer, from->at, from->memory));
+    assert_ok(bm_trainer_resume(j->trainer, from->at, from->restart));
 }
 
 void free_halt(halt *h)

@@ -10,7 +10,7 @@
 /* What a checkpoint holds, in memory. */
 typedef struct halt {
     bm_position at;
-    bm_memory memory;
+    bm_restart_numbers restart;
     int64_t blocks;
     size_t n;
     bm_state *states; /* whose x are copies */
