@@ -375,6 +375,12 @@ static void test_confidence_is_the_share_of_hypotheses(void **state)
         assert_int_equal(h->labels[1].first, 2);
     }
     bm_decoder_free(d);
+    s.nbest = 1; /* the other hypothesis counts all the same */
+    d = search(&s, y, 3, &found);
+    assert_int_equal(found.n, 1);
+    assert_true(near(found.best[0].labels[0].confidence, 0.75, 1e-6));
+    assert_true(near(found.best[0].words[0].confidence, 0.75, 1e-6));
+    bm_decoder_free(d);
     /* As one word, with 3 as a space of its own: the same labels. */
     s.space = 3;
     d = search(&s, y, 3, &found);
