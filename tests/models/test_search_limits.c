@@ -344,6 +344,40 @@ static void test_signs_that_are_words(void **state)
     close_rig(&r);
 }
 
+/* "b" ends three hot words and goes on with a fourth one: no node of the tree is
+ * worth as much, and the label is improbable. */
+static void test_a_label_that_adds_several_boosts(void **state)
+{
+    static const char *const given[] = {"b=6", "ab=6", "cab=5", "cabde=9",
+                                        "xcaz=0.07"};
+    static const phrase hot[] = {{"b", 6},
+                                 {"a b", 6},
+                                 {"c a b", 5},
+                                 {"c a b d e", 9},
+                                 {"x c a z", 0.07}};
+    static const char said[] = "xca-";
+    enum { T = 4, C = 8 };
+    rig r = {.labels = "-abcdexz",
+             .set = bm_language_defaults(),
+             .hot = hot,
+             .n_hot = LENGTH(hot)};
+    bm_decoder_settings s;
+    float y[T * C];
+
+    (void)state;
+    r.set.word_score = 0;
+    r.set.hot_words = given;
+    r.set.n_hot_words = LENGTH(given);
+    open_rig(&r, "<blank>\na\nb\nc\nd\ne\nx\nz\n", NULL);
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = r.labels[i % C] == said[i / C] ? 0 : -INFINITY;
+    y[3 * C + class_of(&r, 'b')] = -22.5F;
+    s = limits(&r, 1, INFINITY, -INFINITY);
+    compare(&r, &s, y, T, true);
+    assert_string_equal(results[0].words, "x c a b ");
+    close_rig(&r);
+}
+
 static void test_labels_without_a_language(void **state)
 {
     rig r = {.labels = "- ab"};
@@ -418,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_words_without_spaces),
         cmocka_unit_test(test_characters_with_spaces),
         cmocka_unit_test(test_signs_that_are_words),
+        cmocka_unit_test(test_a_label_that_adds_several_boosts),
         cmocka_unit_test(test_labels_without_a_language),
         cmocka_unit_test(test_times_of_equal_paths),
         cmocka_unit_test(test_long_sequences),
