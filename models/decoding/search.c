@@ -352,8 +352,6 @@ static void select_symbols(bm_decoder *d, size_t t)
             p->symbols[p->n_symbols++] = (symbol){log_p, (int32_t)k};
     }
     qsort(p->symbols, p->n_symbols, sizeof *p->symbols, by_probability);
-    if (d->set.symbols > 0 && p->n_symbols > d->set.symbols)
-        p->n_symbols = d->set.symbols;
 }
 
 /* log p of hypothesis s with one more label. */

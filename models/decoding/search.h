@@ -35,10 +35,9 @@ typedef struct bm_decoder_settings {
     size_t nbest; /* largest number of hypotheses in the result, 1 or more */
     double threshold; /* hypotheses are dropped whose score is lower than the
                          best one's by more than this; infinite: none is */
-    size_t symbols;   /* the number of labels, the most probable of a frame,
-                         that extend hypotheses; 0: all */
-    double symbol_threshold; /* and only labels with a log posterior of at least
-                                this; the best one always */
+    /* Only labels with a log posterior of at least this extend hypotheses; the
+     * best one always. */
+    double symbol_threshold;
     const float *log_priors; /* [classes], of bm_log_priors; borrowed. NULL: no
                                 priors */
     double prior_scale;      /* log posterior - prior_scale * log prior */
