@@ -58,9 +58,11 @@ typedef struct bm_found_label {
  * with a lexicon they are the lexicon's; without either each label is a word.
  *
  * Confidence is the share, in [0, 1], of all hypotheses of the last frame,
- * weighted by their probability, that have the same labels as a word, or the same
- * label, in frames that overlap; a word or label of a hypothesis counts for one of
- * another, in order. It is 1 if there is one hypothesis.
+ * weighted by their probability, that have the same word, or the same label,
+ * anywhere between the word before and the word after, or the label before and
+ * after; for the only word of a text that is anywhere. A word or label of a
+ * hypothesis counts for one of another, in order. It is 1 if there is one
+ * hypothesis.
  */
 typedef struct bm_found_word {
     size_t begin, end;
