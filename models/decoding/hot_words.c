@@ -79,6 +79,7 @@ double bm_hot_gain(const bm_hot_words *h)
 static void link_places(bm_hot_words *h)
 {
     const bm_lexicon_node *nodes = h->tree->nodes;
+    double most_worth = 0, most_earned = 0;
 
     h->places[0].shorter = OUTSIDE;
     for (uint32_t i = 1; i < h->tree->n_nodes; i++) {
@@ -96,9 +97,11 @@ static void link_places(bm_hot_words *h)
             parent->rate = h->places[i].rate;
     }
     for (uint32_t i = 0; i < h->tree->n_nodes; i++) {
-        double most = worth(h, i) + h->places[i].earned;
-        h->gain = most > h->gain ? most : h->gain;
+        most_worth = worth(h, i) > most_worth ? worth(h, i) : most_worth;
+        most_earned = earned(h, i) > most_earned ? earned(h, i) : most_earned;
     }
+    /* a label that ends a word earns its boosts and begins what follows */
+    h->gain = most_worth + most_earned;
 }
 
 /* Boosts of the phrases; of equal phrases the largest. */

@@ -41,9 +41,11 @@ struct bm_frame_parts {
     bm_hypothesis_sum *sums;   /* [beam], of the next frame */
     bm_language_state *states; /* [beam + 1], of candidates */
     uint32_t *moved;           /* of a sweep */
-    size_t n_symbols, n, kept; /* kept: prefixes left by the last sweep */
-    double best;               /* of all candidates */
-    uint32_t spare;            /* the number of a state that is free */
+    size_t n_symbols;
+    size_t n;       /* candidates in the heap */
+    double best;    /* score of all candidates */
+    uint32_t spare; /* number of a state that no candidate in the heap has */
+    size_t kept;    /* prefixes that the last sweep left */
 };
 typedef bm_frame_parts parts;
 
@@ -287,7 +289,9 @@ static void sink(candidate *heap, size_t n, const candidate *c)
     heap[at] = put;
 }
 
-/* Keeps c if it is among the best. Its state is p->states[p->spare]. */
+/* Keeps c if it is among the best; then p->states[p->spare] is its state, and another
+ * one is spare. For an extension the caller has written the state there. That of a
+ * hypothesis that stays is written nowhere and not read: its prefix has one. */
 static void offer(parts *p, size_t beam, const candidate *c)
 {
     candidate put = *c;
@@ -334,7 +338,8 @@ static int by_probability(const void *a, const void *b)
     return x->label < y->label ? -1 : 1;
 }
 
-/* The labels that extend hypotheses in frame t, best first. */
+/* The labels that extend hypotheses in frame t, best first, so that `extend` can
+ * stop at the first one that is too bad. */
 static void select_symbols(bm_decoder *d, size_t t)
 {
     const float *y = d->y + t * d->set.classes;
@@ -352,8 +357,6 @@ static void select_symbols(bm_decoder *d, size_t t)
             p->symbols[p->n_symbols++] = (symbol){log_p, (int32_t)k};
     }
     qsort(p->symbols, p->n_symbols, sizeof *p->symbols, by_probability);
-    if (d->set.symbols > 0 && p->n_symbols > d->set.symbols)
-        p->n_symbols = d->set.symbols;
 }
 
 /* log p of hypothesis s with one more label. */
@@ -442,7 +445,8 @@ static void mark_children(bm_decoder *d, size_t i)
         p->marks[d->prefixes[d->sums[j].prefix].label] = p->mark;
 }
 
-/* The score below which a candidate is dropped. */
+/* The score below which a candidate is dropped. It rises in the course of a frame:
+ * what is below now would not be kept at the end. */
 static double least(const bm_decoder *d)
 {
     const parts *p = d->parts;

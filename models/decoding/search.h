@@ -35,10 +35,9 @@ typedef struct bm_decoder_settings {
     size_t nbest; /* largest number of hypotheses in the result, 1 or more */
     double threshold; /* hypotheses are dropped whose score is lower than the
                          best one's by more than this; infinite: none is */
-    size_t symbols;   /* the number of labels, the most probable of a frame,
-                         that extend hypotheses; 0: all */
-    double symbol_threshold; /* and only labels with a log posterior of at least
-                                this; the best one always */
+    /* Only labels with a log posterior of at least this extend hypotheses; the
+     * best one always. */
+    double symbol_threshold;
     const float *log_priors; /* [classes], of bm_log_priors; borrowed. NULL: no
                                 priors */
     double prior_scale;      /* log posterior - prior_scale * log prior */
@@ -46,8 +45,8 @@ typedef struct bm_decoder_settings {
         *language; /* of language.h, borrowed; NULL: none */
 } bm_decoder_settings;
 
-/* A label of a hypothesis. Frames are those of the best path among the ones that
- * the search kept. */
+/* A label of a hypothesis. Frames are those of the best path that is in each
+ * prefix only from the first to the last frame in which the beam had this. */
 typedef struct bm_found_label {
     int32_t label;
     int32_t first, last; /* frames in which the path emits it */
@@ -59,9 +58,11 @@ typedef struct bm_found_label {
  * with a lexicon they are the lexicon's; without either each label is a word.
  *
  * Confidence is the share, in [0, 1], of all hypotheses of the last frame,
- * weighted by their probability, that have the same labels as a word, or the same
- * label, in frames that overlap; a word or label of a hypothesis counts for one of
- * another, in order. It is 1 if there is one hypothesis.
+ * weighted by their probability, that have the same word, or the same label,
+ * anywhere between the word before and the word after, or the label before and
+ * after; for the only word of a text that is anywhere. A word or label of a
+ * hypothesis counts for one of another, in order. It is 1 if there is one
+ * hypothesis.
  */
 typedef struct bm_found_word {
     size_t begin, end;

@@ -309,7 +309,9 @@ static bm_status reserve_rows(bm_decoder *d, size_t n, size_t *longest)
     return BM_OK;
 }
 
-/* Goes back along the best path and notes the frames of its labels. */
+/* Goes back along the best path and notes the frames of its labels. It stays
+ * within the rows: a hypothesis of the last frame has a path that was in each
+ * prefix only while the beam had this, so that the best path is possible, too. */
 static void go_back(const bm_decoder *d, size_t n, bool in_label,
                     bm_found_label *labels)
 {
@@ -320,8 +322,10 @@ static void go_back(const bm_decoder *d, size_t n, bool in_label,
         labels[n - 1].last = (int32_t)d->frames - 1;
     for (int32_t t = (int32_t)d->frames - 1; k > 0; t--) {
         const bm_prefix *q = &d->prefixes[r->chain[k]];
-        uint8_t from = r->back[r->begins[k] + (size_t)(t - q->first)];
+        uint8_t from = 0;
 
+        BM_ASSERT(t >= q->first && t <= q->last);
+        from = r->back[r->begins[k] + (size_t)(t - q->first)];
         if (!in_label) {
             in_label = from & BLANK_FROM_LABEL;
             if (in_label && labels[k - 1].last < 0)

@@ -133,6 +133,28 @@ static void test_batch_normalisation_matches_its_definition(void **state)
         }
 }
 
+/* Of 1000 and 1000.02, each in a half of the frames: the mean is not a float, and
+ * half of a float's last place is 0.3 % of the deviation. */
+static void test_a_mean_of_many_deviations_is_not_rounded(void **state)
+{
+    float w[] = {1.5F, 0.25F, 1000, 1e-4F};
+    bm_norm n = norm_of(1, 1, w);
+    frames *x = NULL, *dy = NULL;
+
+    (void)state;
+    if (strcmp(frames_backend, "cpu") != 0)
+        skip();
+    x = frames_draw((bm_window){1, 1, 0, 0}, 1, 1);
+    dy = frames_draw((bm_window){1, 1, 0, 0}, 1, 2);
+    for (size_t i = 0; i < T * B; i++)
+        if (inside(&x->e, i, 1))
+            x->x[i] = i < T * B / 2 ? 1000 : 1000.0201F;
+    FOR_EACH_SET(be)
+    check_norm(be, &n, x, dy);
+    frames_free(x);
+    frames_free(dy);
+}
+
 /* The results of a forward and a backward pass, on the backend. */
 typedef struct passed {
     float *y, *dx, *g;
@@ -316,6 +338,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_normalisation_matches_its_definition),
+        cmocka_unit_test(test_a_mean_of_many_deviations_is_not_rounded),
         cmocka_unit_test(
             test_fused_activation_and_windows_match_separate_operations),
         cmocka_unit_test(test_batch_without_frames_has_zero_gradients),

@@ -373,6 +373,16 @@ static void test_frame_rates_multiply(void **state)
     bm_model_free(m);
 }
 
+static void test_windows_without_padding_need_their_frames(void **state)
+{
+    bm_model *m = build("conv:4,7x1,stride:3x1,pad:0x0 linear", "ctc");
+
+    (void)state;
+    for (size_t n = 0; n < 20; n++)
+        assert_int_equal(bm_model_frames(m, n), n < 7 ? 0 : (n - 7) / 3 + 1);
+    bm_model_free(m);
+}
+
 /* 50 cells in each direction, and a linear layer. */
 static void check_first_weights(const char *net, int directions)
 {
@@ -775,6 +785,7 @@ int main(void)
         cmocka_unit_test(test_bm_model_output_is_of_the_last_batch),
         cmocka_unit_test(test_weights_have_names_and_shapes),
         cmocka_unit_test(test_frame_rates_multiply),
+        cmocka_unit_test(test_windows_without_padding_need_their_frames),
         cmocka_unit_test(test_initial_weights_are_as_documented),
         cmocka_unit_test(test_weights_depend_on_the_seed_only),
         cmocka_unit_test(test_infeasible_sequences_are_found),
