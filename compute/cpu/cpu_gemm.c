@@ -59,7 +59,11 @@ bm_status bm_bf16_choose(bm_bf16_units *out)
 void bm_cpu_remember(bm_backend *be, bm_status of_a_thread)
 {
     if (of_a_thread != BM_OK)
-        bm_remember(be, BM_FAIL(of_a_thread, "a product failed"));
+        bm_remember(be, BM_FAIL(of_a_thread, of_a_thread == BM_ERR_MEMORY
+                                                 ? "no memory for a product of "
+                                                   "matrices"
+                                                 : "a product of matrices "
+                                                   "failed"));
 }
 
 /* ---- one block of C ----------------------------------------------------- */
@@ -83,17 +87,18 @@ static bm_matrices matrices(const product *p, size_t m, size_t n,
         a, b, p->a.ld, p->b.ld,  c,       p->ldc};
 }
 
-static void multiply_fp32(const product *p, size_t m, size_t n, const float *a,
-                          const float *b, float *c)
+static bm_status multiply_fp32(const product *p, size_t m, size_t n,
+                               const float *a, const float *b, float *c)
 {
     if (bm_onednn_has())
-        bm_onednn_sgemm(p->a.transposed, p->b.transposed, m, n, p->k, p->alpha,
-                        a, p->a.ld, b, p->b.ld, p->beta, c, p->ldc);
-    else
-        cblas_sgemm(CblasRowMajor, p->a.transposed ? CblasTrans : CblasNoTrans,
-                    p->b.transposed ? CblasTrans : CblasNoTrans, (int)m, (int)n,
-                    (int)p->k, p->alpha, a, (int)p->a.ld, b, (int)p->b.ld,
-                    p->beta, c, (int)p->ldc);
+        return bm_onednn_sgemm(p->a.transposed, p->b.transposed, m, n, p->k,
+                               p->alpha, a, p->a.ld, b, p->b.ld, p->beta, c,
+                               p->ldc);
+    cblas_sgemm(CblasRowMajor, p->a.transposed ? CblasTrans : CblasNoTrans,
+                p->b.transposed ? CblasTrans : CblasNoTrans, (int)m, (int)n,
+                (int)p->k, p->alpha, a, (int)p->a.ld, b, (int)p->b.ld, p->beta,
+                c, (int)p->ldc);
+    return BM_OK;
 }
 
 static bm_status multiply_bf16(const product *p, size_t m, size_t n,
@@ -137,7 +142,7 @@ static void part(void *self, size_t i)
         bm_matrices own = matrices(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
         p->cpu->isa->matrix->multiply(&own, p->work + i * p->room);
     } else
-        multiply_fp32(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
+        status = multiply_fp32(p, m, n, p->a.x + in_a, p->b.x + in_b, c);
     if (status != BM_OK)
         p->status = status;
 }
@@ -365,11 +370,12 @@ typedef struct many {
     const float *a, *b;
     float *c;
     size_t threads;
+    _Atomic bm_status status; /* of the last product that failed */
 } many;
 
 static void multiply_each(void *self, size_t part)
 {
-    const many *of = self;
+    many *of = self;
     const bm_gemms *p = of->p;
     product one = {.m = p->m,
                    .n = p->n,
@@ -380,9 +386,14 @@ static void multiply_each(void *self, size_t part)
                    .ldc = p->ldc};
     size_t to = bm_part(p->count, 1, of->threads, part + 1);
 
-    for (size_t i = bm_part(p->count, 1, of->threads, part); i < to; i++)
-        multiply_fp32(&one, p->m, p->n, of->a + i * p->apart_a,
-                      of->b + i * p->apart_b, of->c + i * p->apart_c);
+    for (size_t i = bm_part(p->count, 1, of->threads, part); i < to; i++) {
+        bm_status status =
+            multiply_fp32(&one, p->m, p->n, of->a + i * p->apart_a,
+                          of->b + i * p->apart_b, of->c + i * p->apart_c);
+
+        if (status != BM_OK)
+            of->status = status;
+    }
 }
 
 /* In fp32 a thread takes whole products, of which each has the same bits on any
@@ -391,10 +402,11 @@ void bm_cpu_gemm_batch(bm_backend *be, const bm_gemms *p, const float *a,
                        const float *b, float *c)
 {
     size_t threads = bm_thread_pool_threads(bm_cpu_of(be)->pool);
-    many of = {p, a, b, c, threads};
+    many of = {p, a, b, c, threads, BM_OK};
 
     if (bm_cpu_of(be)->precision == BM_FP32 && p->m * p->n * p->k > 0) {
         bm_cpu_run(be, threads, multiply_each, &of);
+        bm_cpu_remember(be, of.status);
         return;
     }
     for (size_t i = 0; i < p->count; i++)

@@ -1,5 +1,6 @@
-/* OpenBLAS with little address space. */
+/* OpenBLAS with little address space, and oneDNN without memory. */
 #include "compute/backend.h"
+#include "compute/cpu/libraries/onednn.h"
 #include "tests/support/support.h"
 
 #include <string.h>
@@ -48,10 +49,44 @@ static void test_lack_of_address_space_is_reported(void **state)
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
+/* dnnl_out_of_memory, whatever is asked; nothing else here multiplies. */
+int __wrap_dnnl_sgemm(void);
+int __wrap_dnnl_sgemm(void)
+{
+    return 1;
+}
+
+/* A training step must not go on with a product that was not computed. */
+static void test_products_without_memory_fail(void **state)
+{
+    enum { N = 8, COUNT = 2 };
+    bm_gemms many = {COUNT, N, N, N,     false, false, 1,
+                     N,     N, N, N * N, N * N, N * N};
+    bm_backend *be = NULL;
+    float *x = NULL;
+
+    (void)state;
+    if (!bm_onednn_has())
+        skip();
+    for (int batch = 0; batch < 2; batch++) {
+        assert_ok(bm_backend_open(&be, "cpu", 0));
+        assert_ok(bm_alloc(be, (size_t)2 * COUNT * N * N, &x));
+        if (batch)
+            bm_gemm_batch(be, &many, x, x, x + COUNT * N * N);
+        else
+            bm_gemm(be, false, false, 1, bm_matrix(x, N, N), bm_matrix(x, N, N),
+                    0, bm_matrix(x + N * N, N, N));
+        assert_int_equal(bm_sync(be), BM_ERR_MEMORY);
+        bm_free(be, x);
+        bm_backend_close(be);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lack_of_address_space_is_reported),
+        cmocka_unit_test(test_products_without_memory_fail),
     };
     return RUN_GROUP("blas", tests);
 }

@@ -125,14 +125,25 @@ static void stay_on_this_thread(void)
     done = true;
 }
 
-void bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,
-                     float alpha, const float *a, size_t lda, const float *b,
-                     size_t ldb, float beta, float *c, size_t ldc)
+static bm_status check(dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return BM_OK;
+    return BM_FAIL(status == dnnl_out_of_memory ? BM_ERR_MEMORY : BM_ERR_DEVICE,
+                   "oneDNN %s: %s", bm_onednn_version(), what);
+}
+
+bm_status bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n,
+                          size_t k, float alpha, const float *a, size_t lda,
+                          const float *b, size_t ldb, float beta, float *c,
+                          size_t ldc)
 {
     stay_on_this_thread();
-    dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N', (dnnl_dim_t)m,
-               (dnnl_dim_t)n, (dnnl_dim_t)k, alpha, a, (dnnl_dim_t)lda, b,
-               (dnnl_dim_t)ldb, beta, c, (dnnl_dim_t)ldc);
+    return check(dnnl_sgemm(trans_a ? 'T' : 'N', trans_b ? 'T' : 'N',
+                            (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, alpha,
+                            a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, beta, c,
+                            (dnnl_dim_t)ldc),
+                 "a product in fp32");
 }
 
 static bool has(unsigned wanted)
@@ -165,14 +176,6 @@ struct bm_onednn {
     ready kept[KEPT];
     size_t n;
 };
-
-static bm_status check(dnnl_status_t status, const char *what)
-{
-    if (status == dnnl_success)
-        return BM_OK;
-    return BM_FAIL(status == dnnl_out_of_memory ? BM_ERR_MEMORY : BM_ERR_DEVICE,
-                   "oneDNN %s: %s", bm_onednn_version(), what);
-}
 
 static void drop(ready *r)
 {

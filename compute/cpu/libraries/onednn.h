@@ -22,10 +22,13 @@
 bool bm_onednn_has(void);
 const char *bm_onednn_version(void);
 
-/* C = alpha op(A) op(B) + beta C, in fp32. */
-void bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k,
-                     float alpha, const float *a, size_t lda, const float *b,
-                     size_t ldb, float beta, float *c, size_t ldc);
+/* C = alpha op(A) op(B) + beta C, in fp32. Fails with BM_ERR_MEMORY if there is
+ * no memory to pack A and B. */
+BM_CHECKED bm_status bm_onednn_sgemm(bool trans_a, bool trans_b, size_t m,
+                                     size_t n, size_t k, float alpha,
+                                     const float *a, size_t lda, const float *b,
+                                     size_t ldb, float beta, float *c,
+                                     size_t ldc);
 
 /* This machine's units that multiply bf16: pairs within vectors (AVX-512 BF16),
  * or matrices (AMX). */
