@@ -48,6 +48,6 @@ bm_status bm_run_folder_refuse(const char *folder)
         return BM_OK;
     return BM_FAIL(BM_ERR_CREATE,
                    "%s is a %s, whose files belong together; give another "
-                   "--out",
+                   "folder",
                    folder, is_search(folder) ? "search of bmuf tune" : "run");
 }
