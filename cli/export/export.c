@@ -67,19 +67,6 @@ static bm_status check_places(const bm_arguments *a, const char *model)
     return bm_run_folder_refuse(folder);
 }
 
-static bm_status write_narrow(const bm_recogniser *r, const char *path,
-                              const char *weights)
-{
-    bm_text texts[BM_RECOGNISER_TEXTS];
-    const bm_params *params = bm_model_params(r->model);
-
-    bm_recogniser_texts(r, texts);
-    return bm_model_export_narrow(
-        path, params, params->w,
-        strcmp(weights, "fp16") == 0 ? BM_WEIGHTS_FP16 : BM_WEIGHTS_INT8,
-        texts);
-}
-
 static bm_status write_all(const bm_arguments *a, const bm_recogniser *r,
                            const char *weights)
 {
@@ -91,7 +78,9 @@ static bm_status write_all(const bm_arguments *a, const bm_recogniser *r,
     if (npz != NULL)
         BM_TRY(bm_model_npz_write(r, npz));
     if (out != NULL)
-        BM_TRY(write_narrow(r, out, weights));
+        BM_TRY(bm_recogniser_write_narrow(
+            r, out, bm_model_params(r->model)->w,
+            strcmp(weights, "fp16") == 0 ? BM_WEIGHTS_FP16 : BM_WEIGHTS_INT8));
     return BM_OK;
 }
 

@@ -244,6 +244,40 @@ static void test_scales_of_a_file_are_checked(void **_)
     assert_non_null(strstr(bm_last_error(), "too large"));
 }
 
+/* A changed bit of any tensor: of bytes or halves, of a step, of a bias. */
+static void test_a_changed_bit_is_found(void **_)
+{
+    static const char *const types[] = {"fp16", "int8"};
+
+    (void)_;
+    write_model("flip.safetensors", "linear:6 linear", settings);
+    FOR_EACH (i, types) {
+        size_t n = 0;
+        uint64_t header = 0;
+        char *file = NULL;
+
+        assert_code(BMUF("export", "flip.safetensors", "--weights", types[i],
+                         "--out", "whole.safetensors"),
+                    0);
+        assert_code(BMUF("export", "whole.safetensors", "--npz", "whole.npz"),
+                    0);
+        file = slurp(in_folder("whole.safetensors"), &n);
+        memcpy(&header, file, sizeof header);
+        for (int part = 0; part < 3; part++) { /* first, middle, last byte */
+            size_t from = sizeof header + header;
+            size_t at = part == 0 ? from : part == 1 ? (from + n) / 2 : n - 1;
+
+            file[at] ^= 1;
+            spill(in_folder("flipped.safetensors"), file, n);
+            file[at] ^= 1;
+            assert_fails(
+                BMUF("export", "flipped.safetensors", "--npz", "flipped.npz"),
+                65, "flipped.safetensors is damaged: its weights have the");
+        }
+        free(file);
+    }
+}
+
 /* No file that is read as a model of a run is replaced or added, nor the input. */
 static void test_a_model_of_a_run_is_not_replaced(void **_)
 {
@@ -333,6 +367,7 @@ int main(void)
         cmocka_unit_test(test_a_narrow_file_is_smaller),
         cmocka_unit_test(test_weights_that_are_held_give_the_same_logits),
         cmocka_unit_test(test_scales_of_a_file_are_checked),
+        cmocka_unit_test(test_a_changed_bit_is_found),
         cmocka_unit_test(test_a_model_of_a_run_is_not_replaced),
         cmocka_unit_test(test_files_of_a_run_are_not_replaced),
         cmocka_unit_test(test_two_outputs_are_not_one_file),
