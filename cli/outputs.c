@@ -64,16 +64,24 @@ static bool is_read(const char *path, const char *input)
             bm_is_word_of(p.name, set_files));
 }
 
+/* Is the folder that of the checkpoints of a run? */
+static bool is_checkpoints(const char *folder)
+{
+    char run[PATH_MAX + 4], checkpoints[PATH_MAX + 20];
+
+    snprintf(run, sizeof run, "%s/..", folder);
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run);
+    return bm_run_folder_is(run) && is_same(folder, checkpoints);
+}
+
 static bool is_of_run(const char *path)
 {
     place p = place_of(path);
-    char above[PATH_MAX + 4];
 
     if (access(path, F_OK) != 0 || (!bm_ends_with(p.name, ".safetensors") &&
                                     !bm_is_word_of(p.name, run_files)))
         return false;
-    snprintf(above, sizeof above, "%s/..", p.folder);
-    return bm_run_folder_is(p.folder) || bm_run_folder_is(above);
+    return bm_run_folder_is(p.folder) || is_checkpoints(p.folder);
 }
 
 static bm_status check(const bm_output *o, const char *const *inputs)
