@@ -4,6 +4,7 @@
 #include "cli/json_output.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/file/file_kind.h"
 #include "core/text/printable.h"
 
 #include <math.h>
@@ -46,12 +47,30 @@ static void measure_line(const bm_lm *lm, char *line, measure *m)
     m->sentences++;
 }
 
+/* free(*text). */
+static bm_status read_text(const char *path, char **text)
+{
+    const char *kind = bm_file_kind(path);
+    size_t size = 0;
+
+    if (kind != NULL)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s is %s, not a text with a sentence on each line; %s",
+                       path, kind, bm_file_kind_use(kind));
+    BM_TRY(bm_file_read(path, LARGEST_TEXT, text, &size));
+    if (strlen(*text) == size)
+        return BM_OK;
+    free(*text);
+    return BM_FAIL(BM_ERR_FORMAT,
+                   "%s has zero bytes; give a text in UTF-8, without them",
+                   path);
+}
+
 static bm_status measure_text(const bm_lm *lm, const char *path, measure *m)
 {
     char *text = NULL, *next = NULL;
-    size_t size = 0;
 
-    BM_TRY(bm_file_read(path, LARGEST_TEXT, &text, &size));
+    BM_TRY(read_text(path, &text));
     for (char *line = text + bm_utf8_mark(text); line != NULL && *line != '\0';
          line = next) {
         next = strchr(line, '\n');

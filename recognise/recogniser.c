@@ -190,8 +190,7 @@ done:
     return status;
 }
 
-/* Of models that this program wrote with all bits of the weights. A checkpoint
- * has a checksum of its own. */
+/* Of models that this program wrote. A checkpoint has a checksum of its own. */
 static bm_status check_digest(const bm_st_file *f, const char *path,
                               const float *model, size_t n)
 {
@@ -470,15 +469,39 @@ void bm_weights_digest(const float *w, size_t n, char out[BM_WEIGHTS_DIGEST])
              (unsigned long long)sum.high64, (unsigned long long)sum.low64);
 }
 
-bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,
-                              const float *model)
+/* `read`: the weights that the file gives when it is read. */
+static bm_status write_model(const bm_recogniser *r, const char *path,
+                             const float *model, bm_weight_type type,
+                             const float *read)
 {
     enum { OWN = 1 };
     const bm_params *params = bm_model_params(r->model);
     char digest[BM_WEIGHTS_DIGEST];
     bm_text texts[OWN + BM_RECOGNISER_TEXTS] = {{"digest", digest}};
 
-    bm_weights_digest(model, params->n, digest);
+    bm_weights_digest(read, params->n, digest);
     bm_recogniser_texts(r, texts + OWN);
-    return bm_model_export(path, params, model, texts);
+    return bm_model_export_narrow(path, params, model, type, texts);
+}
+
+bm_status bm_recogniser_write(const bm_recogniser *r, const char *path,
+                              const float *model)
+{
+    return write_model(r, path, model, BM_WEIGHTS_FP32, model);
+}
+
+bm_status bm_recogniser_write_narrow(const bm_recogniser *r, const char *path,
+                                     const float *model, bm_weight_type type)
+{
+    const bm_params *params = bm_model_params(r->model);
+    float *read = malloc((params->n + 1) * sizeof *read);
+    bm_status status = BM_OK;
+
+    if (read == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
+    status = bm_model_narrow(params, type, model, read);
+    if (status == BM_OK)
+        status = write_model(r, path, model, type, read);
+    free(read);
+    return status;
 }

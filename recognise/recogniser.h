@@ -90,4 +90,11 @@ void bm_weights_digest(const float *w, size_t n, char out[BM_WEIGHTS_DIGEST]);
 BM_CHECKED bm_status bm_recogniser_write(const bm_recogniser *r,
                                          const char *path, const float *model);
 
+/* The same with matrices in fewer bits. Fails with BM_ERR_NUMERIC or
+ * BM_ERR_MEMORY, too. */
+BM_CHECKED bm_status bm_recogniser_write_narrow(const bm_recogniser *r,
+                                                const char *path,
+                                                const float *model,
+                                                bm_weight_type type);
+
 #endif

@@ -4,10 +4,12 @@
 #include "cli/align/manifest_set.h"
 #include "cli/align/stop_request.h"
 #include "cli/decode/folder_walk.h"
+#include "cli/outputs.h"
 #include "cli/score/scoring.h"
 #include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/file/search_folder.h"
 #include "core/log.h"
 #include "core/text/words.h"
 #include "recognise/front_end.h"
@@ -340,6 +342,26 @@ static bm_status find_shift(aligning *a)
     return BM_OK;
 }
 
+/* Of rank 0, before anything is read. */
+static bm_status check_outputs(const wanted *w, const char *model_or_run)
+{
+    bool folder = w->format != NULL && w->format->file_each;
+    const bm_output out = {"--out", folder ? NULL : w->out};
+    char model[4096];
+    const char *const inputs[] = {model, w->set, NULL};
+
+    BM_TRY(bm_recogniser_find(model_or_run, model, sizeof model));
+    BM_TRY(bm_outputs_check(&out, 1, inputs));
+    if (w->targets == NULL)
+        return BM_OK;
+    BM_TRY(bm_run_folder_refuse(w->targets));
+    if (bm_folder_has_shards(w->targets))
+        return BM_FAIL(BM_ERR_CREATE,
+                       "%s already has shards; give --targets a new folder",
+                       w->targets);
+    return BM_OK;
+}
+
 static bm_status open_outputs(aligning *a)
 {
     const wanted *w = &a->want;
@@ -400,6 +422,8 @@ static bm_status open_alone(aligning *a, const bm_arguments *args)
 {
     const char *set = args->nouns[1];
 
+    if (bm_comm_rank(a->scored.comm) == 0)
+        BM_TRY(check_outputs(&a->want, args->nouns[0]));
     if (is_manifest(set)) {
         BM_TRY(pack_manifest(a, args->nouns[0], set));
         set = a->packed.directory;

@@ -2,6 +2,7 @@
  * fewer bits for this one. */
 #include "cli/export/model_npz.h"
 #include "cli/export/onnx.h"
+#include "cli/outputs.h"
 #include "cli/verbs.h"
 #include "compute/backend.h"
 #include "core/file/file.h"
@@ -10,31 +11,30 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-static const char *const outputs[] = {"onnx", "npz", "out"};
-enum { OUTPUTS = sizeof outputs / sizeof outputs[0] };
+enum { OUTPUTS = 3 };
 
-static bool is_same(const char *path, const char *other)
+static void list_outputs(const bm_arguments *a, bm_output out[OUTPUTS])
 {
-    struct stat a, b;
-
-    return stat(path, &a) == 0 && stat(other, &b) == 0 &&
-           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    out[0] = (bm_output){"--onnx", bm_argument(a, "onnx")};
+    out[1] = (bm_output){"--npz", bm_argument(a, "npz")};
+    out[2] = (bm_output){"--out", bm_argument(a, "out")};
 }
 
 /* Before the model is read: wrong usage, and files that cannot be written. */
 static bm_status check(const bm_arguments *a, const char **weights)
 {
+    bm_output outputs[OUTPUTS];
     size_t n = 0;
 
+    list_outputs(a, outputs);
     BM_TRY(bm_argument_word(a, "weights", "fp16 int8", NULL, weights));
     if ((*weights == NULL) != (bm_argument(a, "out") == NULL))
         return BM_FAIL(BM_ERR_ARG, "export: --weights and --out require each "
                                    "other, as in --weights fp16 --out FILE");
     for (size_t i = 0; i < OUTPUTS; i++)
-        if (bm_argument(a, outputs[i]) != NULL) {
-            BM_TRY(bm_file_try(bm_argument(a, outputs[i])));
+        if (outputs[i].path != NULL) {
+            BM_TRY(bm_file_try(outputs[i].path));
             n++;
         }
     if (n == 0)
@@ -44,22 +44,18 @@ static bm_status check(const bm_arguments *a, const char **weights)
     return BM_OK;
 }
 
-/* Nothing replaces the model, and no model lies among those of a run: verbs would
- * take it for one of the run. */
+/* Nothing replaces an input or a file of a run, and no model lies among those of a
+ * run: verbs would take it for one of the run. */
 static bm_status check_places(const bm_arguments *a, const char *model)
 {
+    const char *const inputs[] = {model, NULL};
     const char *out = bm_argument(a, "out"), *slash = NULL;
+    bm_output outputs[OUTPUTS];
     char folder[4096] = ".";
     size_t n = 0;
 
-    for (size_t i = 0; i < OUTPUTS; i++) {
-        const char *path = bm_argument(a, outputs[i]);
-
-        if (path != NULL && is_same(path, model))
-            return BM_FAIL(BM_ERR_CREATE,
-                           "--%s %s is the model itself; give another file",
-                           outputs[i], path);
-    }
+    list_outputs(a, outputs);
+    BM_TRY(bm_outputs_check(outputs, OUTPUTS, inputs));
     slash = out != NULL ? strrchr(out, '/') : NULL;
     if (out == NULL)
         return BM_OK;
@@ -69,19 +65,6 @@ static bm_status check_places(const bm_arguments *a, const char *model)
     if (bm_ends_with(folder, "/checkpoints/"))
         folder[n - strlen("checkpoints/")] = '\0';
     return bm_run_folder_refuse(folder);
-}
-
-static bm_status write_narrow(const bm_recogniser *r, const char *path,
-                              const char *weights)
-{
-    bm_text texts[BM_RECOGNISER_TEXTS];
-    const bm_params *params = bm_model_params(r->model);
-
-    bm_recogniser_texts(r, texts);
-    return bm_model_export_narrow(
-        path, params, params->w,
-        strcmp(weights, "fp16") == 0 ? BM_WEIGHTS_FP16 : BM_WEIGHTS_INT8,
-        texts);
 }
 
 static bm_status write_all(const bm_arguments *a, const bm_recogniser *r,
@@ -95,7 +78,9 @@ static bm_status write_all(const bm_arguments *a, const bm_recogniser *r,
     if (npz != NULL)
         BM_TRY(bm_model_npz_write(r, npz));
     if (out != NULL)
-        BM_TRY(write_narrow(r, out, weights));
+        BM_TRY(bm_recogniser_write_narrow(
+            r, out, bm_model_params(r->model)->w,
+            strcmp(weights, "fp16") == 0 ? BM_WEIGHTS_FP16 : BM_WEIGHTS_INT8));
     return BM_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct bm_dump {
+    const char *place;
     bm_npz *npz; /* one of them is NULL */
     bm_ark *ark;
     bool normalised, logarithms; /* neither: logits */
@@ -33,6 +34,7 @@ bm_status bm_dump_open(bm_dump **out, const char *place, const char *values)
 
     if (d == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", place);
+    d->place = place;
     d->normalised = strcmp(values, "logits") != 0;
     d->logarithms = strcmp(values, "log-posteriors") == 0;
     if (bm_ark_is_place(place))
@@ -44,6 +46,14 @@ bm_status bm_dump_open(bm_dump **out, const char *place, const char *values)
 done:
     bm_dump_close(d);
     return status;
+}
+
+void bm_dump_files(const bm_dump *d, const char *out[2])
+{
+    out[0] = d->place;
+    out[1] = NULL;
+    if (d->ark != NULL)
+        bm_ark_files(d->ark, out);
 }
 
 /* The softmax of n logits, or its logarithm. */

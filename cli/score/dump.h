@@ -17,10 +17,12 @@ typedef struct bm_dump bm_dump;
  * io/model/ark.h; `verb`: for the message. */
 BM_CHECKED bm_status bm_dump_check(const char *verb, const char *place);
 
-/* values: one of BM_DUMP_VALUES; borrowed. Fails as bm_npz_create and
+/* place: borrowed. values: one of BM_DUMP_VALUES. Fails as bm_npz_create and
  * bm_ark_create. Close with bm_dump_close. */
 BM_CHECKED bm_status bm_dump_open(bm_dump **out, const char *place,
                                   const char *values);
+/* The paths that will be replaced; out[1]: NULL if there is one. Borrowed. */
+void bm_dump_files(const bm_dump *d, const char *out[2]);
 /* Adds logits [frames, classes], `stride` floats apart. Fails as bm_npz_add and
  * bm_ark_add. */
 BM_CHECKED bm_status bm_dump_add(bm_dump *d, const char *name,

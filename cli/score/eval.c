@@ -1,5 +1,6 @@
 /* eval.c - bmuf eval: scores a model on a data set. */
 #include "cli/json_output.h"
+#include "cli/outputs.h"
 #include "cli/score/draws.h"
 #include "cli/score/dump.h"
 #include "cli/score/error_rate.h"
@@ -300,6 +301,22 @@ static bm_status score(evaluation *s, const bm_arguments *a,
     return BM_OK;
 }
 
+/* On rank 0, before any output is replaced. */
+static bm_status check_places(const evaluation *s, const char *set,
+                              const char *hyp)
+{
+    const char *const inputs[] = {s->scored.model, set, NULL};
+    const char *dump[2] = {NULL, NULL};
+
+    if (s->dump != NULL)
+        bm_dump_files(s->dump, dump);
+    return bm_outputs_check(
+        (bm_output[]){{"--hyp", is_stdout(hyp) ? NULL : hyp},
+                      {"--dump", dump[0]},
+                      {"--dump", dump[1]}},
+        3, inputs);
+}
+
 /* Each rank by itself. */
 static bm_status open_alone(evaluation *s, const bm_arguments *a)
 {
@@ -314,6 +331,8 @@ static bm_status open_alone(evaluation *s, const bm_arguments *a)
     BM_TRY(bm_draws_open(&s->draws, a, s->scored.data));
     if (dump != NULL)
         BM_TRY(bm_dump_open(&s->dump, dump, values));
+    if (bm_comm_rank(s->scored.comm) == 0)
+        BM_TRY(check_places(s, a->nouns[1], hyp));
     return BM_OK;
 }
 

@@ -3,7 +3,6 @@
 #include "core/text/shell_word.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -38,14 +37,17 @@ bm_status bm_search_folder_refuse(const char *folder)
                    folder, trials.text, best.text);
 }
 
+bool bm_run_folder_is(const char *folder)
+{
+    return is_search(folder) || has(folder, "journal.jsonl");
+}
+
 bm_status bm_run_folder_refuse(const char *folder)
 {
-    bool search = is_search(folder);
-
-    if (!search && !has(folder, "journal.jsonl"))
+    if (!bm_run_folder_is(folder))
         return BM_OK;
     return BM_FAIL(BM_ERR_CREATE,
                    "%s is a %s, whose files belong together; give another "
-                   "--out",
-                   folder, search ? "search of bmuf tune" : "run");
+                   "folder",
+                   folder, is_search(folder) ? "search of bmuf tune" : "run");
 }

@@ -7,9 +7,14 @@
 
 #include "core/status.h"
 
+#include <stdbool.h>
+
 /* Fails with BM_ERR_ARG, and what to give in place of the folder, if it is that of
  * a search. */
 BM_CHECKED bm_status bm_search_folder_refuse(const char *folder);
+
+/* Is the folder that of a run or of a search? */
+bool bm_run_folder_is(const char *folder);
 
 /* Fails with BM_ERR_CREATE if the folder is that of a run or of a search, which no
  * other files are written to. */

@@ -41,6 +41,12 @@ bool bm_ark_is_place(const char *text)
            (text[3] == ':' || text[3] == ',');
 }
 
+void bm_ark_files(const bm_ark *a, const char *out[2])
+{
+    out[0] = a->file.path;
+    out[1] = a->listed ? a->list.path : NULL;
+}
+
 /* ---- places -------------------------------------------------------------- */
 
 static bm_status refuse(const char *place)

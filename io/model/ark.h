@@ -21,6 +21,8 @@ bool bm_ark_is_place(const char *text);
  * text) or "ark,scp:FILE,LIST". Fails with BM_ERR_ARG for another place, or
  * with BM_ERR_CREATE or BM_ERR_MEMORY. Close with bm_ark_close. */
 BM_CHECKED bm_status bm_ark_create(bm_ark **out, const char *place);
+/* The paths that will be replaced; out[1]: of the list, or NULL. Borrowed. */
+void bm_ark_files(const bm_ark *a, const char *out[2]);
 /* Adds x: `rows` rows of `cols` floats, `stride` floats apart. Fails with
  * BM_ERR_IO, BM_ERR_MEMORY, with BM_ERR_FORMAT if the name is empty or has
  * white space, or with BM_ERR_UNSUPPORTED beyond 2^31 - 1 rows or columns. */

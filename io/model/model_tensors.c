@@ -154,9 +154,9 @@ static void round_row(const float *x, size_t n, float step, int8_t *q)
     }
 }
 
-/* A matrix as bytes, into room for as many. */
-static bm_status write_matrix(bm_st_writer *w, const bm_st_tensor *t,
-                              bm_weight_type type, const float *x, void *room)
+/* A matrix as bytes or halves, into room for as many. */
+static bm_status pack_matrix(const bm_st_tensor *t, bm_weight_type type,
+                             const float *x, void *room)
 {
     size_t n = t->count, row = row_of(t), bad = 0;
 
@@ -167,11 +167,64 @@ static bm_status write_matrix(bm_st_writer *w, const bm_st_tensor *t,
                            "element %zu of %s is %g: too large for 16 bits; "
                            "choose int8",
                            bad, t->name, (double)x[bad]);
-        return bm_st_write(w, room, n * sizeof(uint16_t));
+        return BM_OK;
     }
     for (size_t i = 0; i < n; i += row)
         round_row(x + i, row, step_of(x + i, row), (int8_t *)room + i);
-    return bm_st_write(w, room, n);
+    return BM_OK;
+}
+
+/* y <- what the reading of matrix x, packed into q, gives. */
+static void unpack_matrix(const bm_st_tensor *t, bm_weight_type type,
+                          const float *x, const void *q, float *y)
+{
+    size_t n = t->count, row = row_of(t);
+
+    if (type == BM_WEIGHTS_FP16) {
+        bm_store_unpack(BM_STORE_F16, q, y, 1, n, NULL, NULL);
+        return;
+    }
+    for (size_t i = 0; i < n; i += row) {
+        float step = step_of(x + i, row);
+
+        for (size_t k = i; k < i + row; k++)
+            y[k] = step * (float)((const int8_t *)q)[k];
+    }
+}
+
+bm_status bm_model_narrow(const bm_params *params, bm_weight_type type,
+                          const float *model, float *out)
+{
+    void *room = malloc(params->n * sizeof(uint16_t) + 1);
+    size_t at = 0;
+    bm_status status = BM_OK;
+
+    if (room == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
+    if (!bm_all_finite(model, params->n))
+        BM_FAIL_DONE(BM_ERR_NUMERIC, "a weight is NaN or infinite");
+    for (size_t i = 0; i < tensors_of(params); i++) {
+        bm_st_tensor t = {0};
+
+        BM_TRY_DONE(tensor_of(params, "", i, &t, &at));
+        if (!is_matrix(&t)) {
+            memcpy(out + at, model + at, t.count * sizeof *out);
+            continue;
+        }
+        BM_TRY_DONE(pack_matrix(&t, type, model + at, room));
+        unpack_matrix(&t, type, model + at, room, out + at);
+    }
+done:
+    free(room);
+    return status;
+}
+
+static bm_status write_matrix(bm_st_writer *w, const bm_st_tensor *t,
+                              bm_weight_type type, const float *x, void *room)
+{
+    BM_TRY(pack_matrix(t, type, x, room));
+    return bm_st_write(
+        w, room, t->count * (type == BM_WEIGHTS_FP16 ? sizeof(uint16_t) : 1));
 }
 
 static bm_status write_scales(bm_st_writer *w, const bm_st_tensor *t,

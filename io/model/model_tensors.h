@@ -32,6 +32,12 @@ BM_CHECKED bm_status bm_model_write_narrow(bm_st_writer *w,
                                            bm_weight_type type,
                                            const float *model);
 
+/* out [params->n] <- the floats that reading such a file gives. `type` is not
+ * fp32. Fails likewise. */
+BM_CHECKED bm_status bm_model_narrow(const bm_params *params,
+                                     bm_weight_type type, const float *model,
+                                     float *out);
+
 /* Fails with BM_ERR_FORMAT unless the file has all of them, with the shapes in
  * params, and the scales. `path` is for the message. */
 BM_CHECKED bm_status bm_model_match(const bm_st_file *f, const char *path,

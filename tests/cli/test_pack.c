@@ -451,7 +451,7 @@ static void test_a_run_gets_no_shards(void **_)
     make_short_manifest(false);
     assert_int_equal(mkdir(in_folder("run"), 0777), 0);
     write_text("run/journal.jsonl", "");
-    assert_fails(PACK("run", "--force"), 73, "run is a run", "another --out");
+    assert_fails(PACK("run", "--force"), 73, "run is a run", "another folder");
     assert_int_equal(files("run", "*.bmuf.h5"), 0);
 }
 

@@ -378,6 +378,43 @@ static void test_language_models_are_compiled(void **_)
     assert_says(BMUF("lm", "words.lm").out, "1-grams         5\n");
 }
 
+/* A zero byte far behind the start, too, where the kind of a file is looked for. */
+static void test_only_texts_are_scored(void **_)
+{
+    enum { LINES = 5000 };
+    static const char line[4] = {'a', ' ', 'b', '\n'};
+    static const char end[4] = {'a', '\0', 'b', '\n'};
+    char bytes[LINES * 4 + 4];
+
+    (void)_;
+    write_text("few.arpa", "\\data\\\nngram 1=4\n\\1-grams:\n-99 <s>\n"
+                           "-1 a\n-1 b\n-0.1 </s>\n\\end\\\n");
+    for (size_t i = 0; i < LINES; i++)
+        memcpy(bytes + 4 * i, line, sizeof line);
+    memcpy(bytes + sizeof bytes - 4, end, sizeof end);
+    write_bytes("long.txt", bytes, sizeof bytes);
+    write_bytes("zero.txt", end, 4);
+    write_bytes("wide.txt",
+                "\xff\xfe"
+                "a\0\n\0",
+                6);
+    write_gzip("text.gz", "a b\n");
+    write_speech("speech.wav", "aa");
+    assert_fails(BMUF("lm", "few.arpa", "--score", "long.txt"), 65,
+                 "long.txt has zero bytes");
+    assert_fails(BMUF("lm", "few.arpa", "--score", "zero.txt"), 65,
+                 "zero.txt is a binary file", "give a text");
+    assert_fails(BMUF("lm", "few.arpa", "--score", "wide.txt"), 65,
+                 "wide.txt is a text in UTF-16", "iconv");
+    assert_fails(BMUF("lm", "few.arpa", "--score", "text.gz"), 65,
+                 "text.gz is a gzip file", "unpack it");
+    assert_fails(BMUF("lm", "few.arpa", "--score", "speech.wav"), 65,
+                 "speech.wav is a WAV recording");
+    write_bytes("long.txt", bytes, sizeof bytes - 4);
+    assert_says(BMUF("lm", "few.arpa", "--score", "long.txt").out,
+                "sentences       5000\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +430,7 @@ int main(void)
         cmocka_unit_test(test_features_are_packed),
         cmocka_unit_test(test_check_finds_sequences_too_short_for_a_stride),
         cmocka_unit_test(test_language_models_are_compiled),
+        cmocka_unit_test(test_only_texts_are_scored),
     };
     return cmocka_run_group_tests_name("verbs", tests, make_corpus,
                                        folder_remove);

@@ -465,7 +465,7 @@ static void test_wrong_usage_is_explained(void **state)
     assert_int_equal(mkdir(in_folder("run"), 0777), 0);
     write_text("run/journal.jsonl", "");
     assert_fails(SPEECH(CORPUS("run", "1")), 73, "run is a run",
-                 "another --out");
+                 "another folder");
     assert_fails(SPEECH("--out", "x", "--hour", "1"), 64, "--hour", "hours");
     assert_fails(SPEECH("--out", "x", "--hours"), 64, "needs a value");
     assert_fails(SPEECH("--out", "x", "wav"), 64, "wav");

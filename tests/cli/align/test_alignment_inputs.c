@@ -353,6 +353,36 @@ static void test_a_data_directory_of_kaldi_is_aligned(void **state)
     assert_string_equal(o.out, BMUF("align", "run", "same.jsonl").out);
 }
 
+static void test_what_is_read_is_not_replaced(void **state)
+{
+    static const char *const cases[][2] = {
+        {"kept.jsonl", "./kept.jsonl"},
+        {"kept.jsonl", "run/model-best.safetensors"},
+        {"kept.jsonl", "run/config.ini"},
+        {"test", "test/vocab.txt"},
+        {"listed", "listed/text"},
+        {"listed", "listed/wav.scp"},
+    };
+    const char *row = "{\"id\": \"u\", \"audio\": \"test-0.wav\", "
+                      "\"text\": \"a b\"}\n";
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    write_text("kept.jsonl", row);
+    assert_ok(bm_file_make_directory(in_folder("listed")));
+    write_text("listed/wav.scp", "u ../test-0.wav\n");
+    write_text("listed/text", "u a b\n");
+    FOR_EACH (i, cases)
+        assert_fails(BMUF("align", "run", cases[i][0], "--out", cases[i][1]),
+                     73, cases[i][1], "give another file");
+    text = slurp(in_folder("kept.jsonl"), &n);
+    assert_string_equal(text, row);
+    free(text);
+    for (int turn = 0; turn < 2; turn++) /* its own output is replaced */
+        assert_code(BMUF("align", "run", "test", "--out", "test/test.ctm"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_statistics_of_kaldi_need_a_packed_set),
         cmocka_unit_test(test_a_signal_leaves_nothing_in_tmpdir),
         cmocka_unit_test(test_a_data_directory_of_kaldi_is_aligned),
+        cmocka_unit_test(test_what_is_read_is_not_replaced),
     };
     return cmocka_run_group_tests_name("alignment_inputs", tests, align_set_up,
                                        align_tear_down);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The class of stored frame t of sequence i, from the spans of JSON. */
 static int32_t expected_class(size_t i, size_t t, bool nearest)
@@ -113,6 +114,28 @@ static void test_no_labels_have_no_nearest_class(void **state)
                  65, "no sequence has labels, which --blank nearest needs");
 }
 
+/* Whatever the names of the shards; nor does a run become a set. */
+static void test_targets_are_not_mixed_with_other_files(void **state)
+{
+    outcome before;
+
+    (void)state;
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "named",
+                     "--name", "named", "--vocab", "train", "--set",
+                     "features.mels=8"),
+                0);
+    assert_fails(BMUF("align", "run", "named", "--targets", "named"), 73,
+                 "named already has shards", "--targets a new folder");
+    assert_fails(BMUF("align", "run", "test", "--targets", "named"), 73,
+                 "named already has shards");
+    assert_code(BMUF("check", "named"), 0);
+    before = BMUF("info", "run");
+    assert_fails(BMUF("align", "run", "test", "--targets", "run"), 73,
+                 "run is a run", "another folder");
+    assert_string_equal(before.out, BMUF("info", "run").out);
+    assert_int_equal(access(in_folder("run/vocab.txt"), F_OK), -1);
+}
+
 /* Halves stay the halves that they were. */
 static void test_targets_are_stored_as_their_set_is(void **state)
 {
@@ -170,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_stored_frame_has_the_class_of_its_output),
         cmocka_unit_test(test_no_labels_have_no_nearest_class),
+        cmocka_unit_test(test_targets_are_not_mixed_with_other_files),
         cmocka_unit_test(test_targets_are_stored_as_their_set_is),
         cmocka_unit_test(test_the_hybrid_route_leads_to_few_wrong_frames),
     };

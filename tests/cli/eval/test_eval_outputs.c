@@ -333,6 +333,42 @@ static void test_outputs_do_not_follow_links(void **_)
     free(text);
 }
 
+/* Neither the model nor the set, nor one output by another. */
+static void test_outputs_replace_no_input(void **_)
+{
+    static const struct {
+        const char *hyp, *dump, *word;
+    } cases[] = {
+        {"model.npz", "x.npz", "--hyp model.npz"},
+        {"x.trn", "./model.npz", "--dump ./model.npz"},
+        {"x.trn", "ark:model.npz", "--dump model.npz"},
+        {"x.trn", "ark,scp:x.ark,test/vocab.txt", "--dump test/vocab.txt"},
+        {"test/vocab.txt", "x.npz", "--hyp test/vocab.txt"},
+        {"x.npz", "./x.npz", "--hyp and --dump"},
+        {"x.scp", "ark,scp:x.ark,x.scp", "--hyp and --dump"},
+        {"x.trn", "ark,scp:x.ark,./x.ark", "--dump and --dump"},
+    };
+    size_t n = 0, m = 0;
+    char *model = slurp(in_folder("half.safetensors"), &n), *after = NULL;
+
+    (void)_;
+    spill(in_folder("model.npz"), model, n);
+    FOR_EACH (i, cases)
+        assert_fails(BMUF("eval", "model.npz", "test", "--hyp", cases[i].hyp,
+                          "--dump", cases[i].dump),
+                     73, cases[i].word, "another file");
+    after = slurp(in_folder("model.npz"), &m);
+    assert_int_equal(m, n);
+    assert_memory_equal(after, model, n);
+    free(after);
+    free(model);
+    assert_code(BMUF("eval", "model.npz", "test"), 0);
+    for (int turn = 0; turn < 2; turn++) /* its own output is replaced */
+        assert_code(BMUF("eval", "model.npz", "test", "--hyp", "test/x.trn",
+                         "--dump", "test/x.npz"),
+                    0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_places_of_archives_are_checked),
         cmocka_unit_test(test_one_sequence_alone_has_its_own_loss),
         cmocka_unit_test(test_outputs_do_not_follow_links),
+        cmocka_unit_test(test_outputs_replace_no_input),
     };
     return cmocka_run_group_tests_name("eval_outputs", tests, make_half_trained,
                                        folder_remove);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Writes the model with such weights, reads it back, and gives both vectors;
  * free(*x), free(*y). */
@@ -243,6 +244,40 @@ static void test_scales_of_a_file_are_checked(void **_)
     assert_non_null(strstr(bm_last_error(), "too large"));
 }
 
+/* A changed bit of any tensor: of bytes or halves, of a step, of a bias. */
+static void test_a_changed_bit_is_found(void **_)
+{
+    static const char *const types[] = {"fp16", "int8"};
+
+    (void)_;
+    write_model("flip.safetensors", "linear:6 linear", settings);
+    FOR_EACH (i, types) {
+        size_t n = 0;
+        uint64_t header = 0;
+        char *file = NULL;
+
+        assert_code(BMUF("export", "flip.safetensors", "--weights", types[i],
+                         "--out", "whole.safetensors"),
+                    0);
+        assert_code(BMUF("export", "whole.safetensors", "--npz", "whole.npz"),
+                    0);
+        file = slurp(in_folder("whole.safetensors"), &n);
+        memcpy(&header, file, sizeof header);
+        for (int part = 0; part < 3; part++) { /* first, middle, last byte */
+            size_t from = sizeof header + header;
+            size_t at = part == 0 ? from : part == 1 ? (from + n) / 2 : n - 1;
+
+            file[at] ^= 1;
+            spill(in_folder("flipped.safetensors"), file, n);
+            file[at] ^= 1;
+            assert_fails(
+                BMUF("export", "flipped.safetensors", "--npz", "flipped.npz"),
+                65, "flipped.safetensors is damaged: its weights have the");
+        }
+        free(file);
+    }
+}
+
 /* No file that is read as a model of a run is replaced or added, nor the input. */
 static void test_a_model_of_a_run_is_not_replaced(void **_)
 {
@@ -263,7 +298,7 @@ static void test_a_model_of_a_run_is_not_replaced(void **_)
             "run", "another");
     assert_fails(
         BMUF("export", "every.safetensors", "--npz", "./every.safetensors"), 73,
-        "is the model itself");
+        "would replace what this command reads");
     after = slurp(in_folder("run/model.safetensors"), &m);
     assert_int_equal(m, n);
     assert_memory_equal(after, before, n);
@@ -277,6 +312,56 @@ static void test_a_model_of_a_run_is_not_replaced(void **_)
                 0);
 }
 
+/* Whatever the model that is exported: model.safetensors is not that of the run. */
+static void test_files_of_a_run_are_not_replaced(void **_)
+{
+    static const char *const names[] = {"made/model.safetensors",
+                                        "made/model-best.safetensors",
+                                        "made/config.ini", "made/journal.jsonl",
+                                        "made/checkpoints/block-1.safetensors"};
+    size_t n = 0;
+    char *model = slurp(in_folder("every.safetensors"), &n), *text = NULL;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("made"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("made/checkpoints"), 0777), 0);
+    FOR_EACH (i, names)
+        write_text(names[i], "of the run");
+    spill(in_folder("made/model-best.safetensors"), model, n);
+    FOR_EACH (i, names) {
+        assert_fails(BMUF("export", "made", "--onnx", names[i]), 73, names[i],
+                     "give another file");
+        assert_fails(BMUF("export", "made", "--npz", names[i]), 73, names[i],
+                     "give another file");
+        text = slurp(in_folder(names[i]), &n);
+        if (i != 1)
+            assert_string_equal(text, "of the run");
+        free(text);
+    }
+    assert_int_equal(mkdir(in_folder("made/small"), 0777), 0);
+    for (int turn = 0; turn < 2; turn++) /* its own output is replaced */
+        assert_code(BMUF("export", "made", "--npz", "made/net.npz", "--weights",
+                         "int8", "--out", "made/small/int8.safetensors"),
+                    0);
+    free(model);
+}
+
+/* One path, or two paths of one file that is there or not. */
+static void test_two_outputs_are_not_one_file(void **_)
+{
+    (void)_;
+    for (int turn = 0; turn < 2; turn++) {
+        assert_fails(
+            BMUF("export", "every.safetensors", "--onnx", "x", "--npz", "./x"),
+            73, "--onnx and --npz would both write ./x");
+        assert_fails(BMUF("export", "every.safetensors", "--npz", "x",
+                          "--weights", "int8", "--out", "x"),
+                     73, "--npz and --out would both write x");
+        assert_int_equal(access(in_folder("x"), F_OK), turn == 0 ? -1 : 0);
+        write_text("x", "an older file");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,7 +370,10 @@ int main(void)
         cmocka_unit_test(test_a_narrow_file_is_smaller),
         cmocka_unit_test(test_weights_that_are_held_give_the_same_logits),
         cmocka_unit_test(test_scales_of_a_file_are_checked),
+        cmocka_unit_test(test_a_changed_bit_is_found),
         cmocka_unit_test(test_a_model_of_a_run_is_not_replaced),
+        cmocka_unit_test(test_files_of_a_run_are_not_replaced),
+        cmocka_unit_test(test_two_outputs_are_not_one_file),
     };
 
     return cmocka_run_group_tests_name("export_weights", tests,
