@@ -379,6 +379,7 @@ static void test_broken_lines_are_told_with_their_number(void **state)
         {"b.jsonl", "{\"id\": \"a\", \"text\": \"x\"}\n{\"id\":\n",
          "b.jsonl:2"},
         {"b.jsonl", "{\"text\": \"x\"}\n", "no \"id\""},
+        {"b.jsonl", "{\n  \"id\": \"a\"\n}\n", "give one object a line"},
         {"b.txt", "a one \xff\n", "not UTF-8"},
         {"b.txt", "\n\n", "b.txt has no texts"},
         {"b.txt", "a <blank>\n", "<blank> is not a word"},
