@@ -269,10 +269,19 @@ static const char *unit_of_set(const bm_inputs *s)
     return bm_shard_frame_shift(s->set->shards[0]) > 0 ? "s" : "frames";
 }
 
+/* Seconds of a frame, 0: there are none. Sets have whole microseconds; the model,
+ * whose settings are the set's, tells it exactly. */
+static double shift_of_set(const bm_inputs *s)
+{
+    double shift = bm_shard_frame_shift(s->set->shards[0]);
+
+    return shift > 0 && s->about.frame_shift > 0 ? s->about.frame_shift : shift;
+}
+
 /* Copies the frames of the next sequence of the unit. */
 static bm_status copy_frames(bm_inputs *s, bm_input *out)
 {
-    double shift = bm_shard_frame_shift(s->set->shards[0]);
+    double shift = shift_of_set(s);
     size_t dim = s->unit.features, n = 0;
 
     n = (size_t)s->unit.frames[s->next - s->first_of_unit];
