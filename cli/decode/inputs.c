@@ -349,7 +349,8 @@ static bm_status open_manifest(bm_inputs *s)
                                                           : "audio";
 
     BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100,
-                            s->pipes ? BM_MANIFEST_PIPES : 0));
+                            BM_MANIFEST_BLANKS |
+                                (s->pipes ? BM_MANIFEST_PIPES : 0)));
     enter(s, A_MANIFEST);
     return BM_OK;
 }
