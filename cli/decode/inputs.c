@@ -536,6 +536,11 @@ static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
         status = open_stdin(s, stop, out, there);
     else if (stat(s->name, &info) != 0)
         status = BM_FAIL(BM_ERR_MISSING, "%s: %s", s->name, strerror(errno));
+    else if (S_ISFIFO(info.st_mode))
+        status = BM_FAIL(BM_ERR_MISSING,
+                         "%s is a pipe, not a regular file; give - to read "
+                         "stdin: COMMAND | bmuf decode MODEL -",
+                         s->name);
     else if (S_ISDIR(info.st_mode))
         status = open_folder(s);
     else

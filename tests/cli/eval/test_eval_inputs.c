@@ -169,6 +169,8 @@ static void test_pipes_in_place_of_files_are_refused(void **_)
     assert_fails(BMUF("eval", "half.safetensors", "piped"), 66,
                  "data-00000.bmuf.h5 is a pipe");
     assert_fails(BMUF("info", "pipe"), 66, "pipe");
+    assert_fails(BMUF("decode", "half.safetensors", "pipe"), 66, refused,
+                 "give - to read stdin");
     assert_fails(BMUF("train", "pipe", "--out", "never"), 66, refused);
     assert_fails(BMUF("pack", "--audio", "pipe", "--out", "never"), 66,
                  refused);
