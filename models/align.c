@@ -200,7 +200,7 @@ bm_status bm_ctc_align(const float *y, size_t frames, size_t stride,
     size_t s = a.states - 1;
     bm_status status = BM_OK;
 
-    *log_p = n == 0 ? 0 : -INFINITY;
+    *log_p = -INFINITY;
     if (frames == 0 || frames < n)
         return BM_OK;
     BM_TRY_DONE(make_lattice(&a));

@@ -28,8 +28,9 @@ typedef struct bm_label_span {
  * they differ. y: as of bm_decode_greedy; class 0 is the blank; labels [n] are
  * in [1, n_classes). *log_p <- ln p(path); spans [n] <- its labels.
  *
- * *log_p is -INFINITY where no path fits, with frames < n + bm_ctc_repeats, or
- * all have probability 0; NAN where a logit is NaN. Spans are then unchanged.
+ * *log_p is -INFINITY where no path fits, without frames or with frames < n +
+ * bm_ctc_repeats, or all have probability 0; NAN where a logit is NaN. Spans are
+ * then unchanged.
  *
  * Needs memory for about (frames (2 n + 1))^(2/3) numbers, 0.1 GB for an hour
  * of speech in characters. Fails only with BM_ERR_MEMORY.

@@ -187,14 +187,15 @@ static void free_turned(turned *t)
     free(t->order);
 }
 
-/* The geometric mean of the confidences of the labels; NAN: there are none. */
+/* The geometric mean of the confidences of the labels; NAN: there are no words,
+ * but spaces at most. */
 static double mean_confidence(const bm_hypothesis *h)
 {
     double log_p = 0;
 
     for (size_t i = 0; i < h->n_labels; i++)
         log_p += log((double)h->labels[i].confidence);
-    return h->n_labels > 0 ? exp(log_p / (double)h->n_labels) : NAN;
+    return h->n_words > 0 ? exp(log_p / (double)h->n_labels) : NAN;
 }
 
 static bm_status make(bm_reading *r, const bm_hypothesis *h,

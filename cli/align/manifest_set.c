@@ -193,6 +193,11 @@ bm_status bm_manifest_set_make(bm_manifest_set *s, const char *manifest,
     if (p.unread == rows)
         BM_FAIL_DONE(BM_ERR_FORMAT, "none of the %zu files of %s can be used",
                      rows, manifest);
+    if (p.unknown > MOST_LOGGED)
+        bm_log(BM_WARNING,
+               "%s: %zu texts have symbols that the model's vocabulary lacks "
+               "and that are not aligned; the first %d are named above",
+               manifest, p.unknown, MOST_LOGGED);
     status = bm_shard_writer_finish(p.writer, &shards);
     s->unread = p.unread;
 done:

@@ -339,6 +339,16 @@ static bm_status check_single(decoding *d)
                    d->format->name);
 }
 
+/* What is there already when the others are not decoded. */
+static bm_status report_stop(const decoding *d, bm_status status)
+{
+    if (d->files.folder != NULL && d->decoded > 0)
+        bm_log(BM_NOTE, "stopped after %s, whose files are in %s",
+               bm_count_noun((long long)d->decoded, "input").text,
+               d->files.folder);
+    return status;
+}
+
 static bm_status decode_all(decoding *d)
 {
     const bm_team_work w = {d, next, work, take, drop};
@@ -349,7 +359,8 @@ static bm_status decode_all(decoding *d)
     status = bm_team_run(&w, (size_t)d->threads);
     if (status == BM_STOPPED) /* nobody reads stdout */
         return BM_OK;
-    BM_TRY(status);
+    if (status != BM_OK)
+        return report_stop(d, status);
     if (d->files.kept > 0)
         bm_log(BM_NOTE, "%s already decoded, in %s",
                bm_count_noun((long long)d->files.kept, "input").text,

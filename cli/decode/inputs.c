@@ -269,10 +269,19 @@ static const char *unit_of_set(const bm_inputs *s)
     return bm_shard_frame_shift(s->set->shards[0]) > 0 ? "s" : "frames";
 }
 
+/* Seconds of a frame, 0: there are none. Sets have whole microseconds; the model,
+ * whose settings are the set's, tells it exactly. */
+static double shift_of_set(const bm_inputs *s)
+{
+    double shift = bm_shard_frame_shift(s->set->shards[0]);
+
+    return shift > 0 && s->about.frame_shift > 0 ? s->about.frame_shift : shift;
+}
+
 /* Copies the frames of the next sequence of the unit. */
 static bm_status copy_frames(bm_inputs *s, bm_input *out)
 {
-    double shift = bm_shard_frame_shift(s->set->shards[0]);
+    double shift = shift_of_set(s);
     size_t dim = s->unit.features, n = 0;
 
     n = (size_t)s->unit.frames[s->next - s->first_of_unit];
@@ -340,7 +349,8 @@ static bm_status open_manifest(bm_inputs *s)
                                                           : "audio";
 
     BM_TRY(bm_manifest_read(&s->manifest, s->name, key, 100,
-                            s->pipes ? BM_MANIFEST_PIPES : 0));
+                            BM_MANIFEST_BLANKS |
+                                (s->pipes ? BM_MANIFEST_PIPES : 0)));
     enter(s, A_MANIFEST);
     return BM_OK;
 }
@@ -526,6 +536,11 @@ static bm_status open_argument(bm_inputs *s, const atomic_bool *stop,
         status = open_stdin(s, stop, out, there);
     else if (stat(s->name, &info) != 0)
         status = BM_FAIL(BM_ERR_MISSING, "%s: %s", s->name, strerror(errno));
+    else if (S_ISFIFO(info.st_mode))
+        status = BM_FAIL(BM_ERR_MISSING,
+                         "%s is a pipe, not a regular file; give - to read "
+                         "stdin: COMMAND | bmuf decode MODEL -",
+                         s->name);
     else if (S_ISDIR(info.st_mode))
         status = open_folder(s);
     else

@@ -96,7 +96,35 @@ bm_status bm_line_source_next(bm_line_source *s, const atomic_bool *stop,
     return BM_OK;
 }
 
-/* A control character that no list has. */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Whether a portable map begins so, "P5 640 480": 1 or 0; -1: more bytes have to
+ * tell. A list may begin with the id P5. */
+static int is_map(const char *bytes, size_t n)
+{
+    size_t at = 3, digits = 0;
+
+    if ((n > 0 && bytes[0] != 'P') ||
+        (n > 1 && (bytes[1] < '1' || bytes[1] > '6')) ||
+        (n > 2 && !is_blank(bytes[2])))
+        return 0;
+    while (at < n && is_blank(bytes[at]))
+        at++;
+    if (at < n && bytes[at] == '#')
+        return 1;
+    digits = at;
+    while (at < n && bytes[at] >= '0' && bytes[at] <= '9')
+        at++;
+    if (at >= n)
+        return -1;
+    return at > digits && is_blank(bytes[at]) ? 1 : 0;
+}
+
+/* A control character that no list has, or the beginning of a file that has none
+ * there. */
 static bool has_binary(const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -105,7 +133,8 @@ static bool has_binary(const char *bytes, size_t n)
         if (c < '\a' || (c > '\r' && c < 0x20))
             return true;
     }
-    return n >= 7 && memcmp(bytes, "NIST_1A", 7) == 0;
+    return is_map(bytes, n) == 1 ||
+           (n >= 7 && memcmp(bytes, "NIST_1A", 7) == 0);
 }
 
 bm_status bm_line_source_is_binary(bm_line_source *s, const atomic_bool *stop,
@@ -115,7 +144,8 @@ bm_status bm_line_source_is_binary(bm_line_source *s, const atomic_bool *stop,
 
     *binary = false;
     while (!s->ended && !*binary && s->end < ENOUGH &&
-           memchr(s->bytes, '\n', s->end) == NULL) {
+           (memchr(s->bytes, '\n', s->end) == NULL ||
+            is_map(s->bytes, s->end) < 0)) {
         BM_TRY(fill(s, stop));
         *binary = has_binary(s->bytes, s->end);
     }

@@ -1,6 +1,6 @@
 /*
  * out_files.h - bmuf decode --out DIR: a file for each input. Files that are there
- * already are kept, replaced, or a reason to stop before anything is decoded.
+ * already are kept, replaced, or a reason to stop.
  */
 #ifndef BM_CLI_DECODE_OUT_FILES_H
 #define BM_CLI_DECODE_OUT_FILES_H

@@ -118,7 +118,8 @@ static bm_status info(const bm_arguments *a)
         return print_csv(a, &what);
     if (bm_argument(a, "event") != NULL)
         return BM_FAIL(BM_ERR_ARG, "info: --event requires --csv");
-    if (bm_ends_with(path, ".safetensors"))
+    if (bm_ends_with(path, ".safetensors") ||
+        bm_file_kind(path) == bm_kind_safetensors)
         return describe_tensors(path, json);
     if (S_ISDIR(what.st_mode) && bm_is_run(path))
         return bm_describe_run(path, json);

@@ -37,18 +37,24 @@ static bm_status keep_confused(bm_text_scoring *s, bm_text_tally *t)
     return BM_OK;
 }
 
-/* t->last <- the errors of what was recognised in text i of the reference. */
-static bm_status compare_with(bm_text_scoring *s, size_t i, const char *heard,
-                              bm_text_tally *t)
+/* t->last <- the errors of a reading of text i of the reference; heard: what it is
+ * a reading of, NULL: of a text that is missing. */
+static bm_status compare_with(bm_text_scoring *s, size_t i, const char *reading,
+                              const bm_utterance *heard, bm_text_tally *t)
 {
     const bm_utterance *u = &s->ref.of[i];
+    const char *path = s->ref.path;
     bm_status status =
-        bm_text_score(s->scorer, u->text, s->alternatives, heard, &t->last);
+        bm_text_score(s->scorer, u->text, s->alternatives, reading, &t->last);
 
-    if (status == BM_ERR_FORMAT)
-        return BM_FAIL(BM_ERR_FORMAT, "id %s (%s:%zu): %s", u->id, s->ref.path,
-                       u->line, bm_last_message());
-    return status;
+    if (status != BM_ERR_FORMAT)
+        return status;
+    if (t->last.bad_hyp && heard != NULL) {
+        u = heard;
+        path = t->texts.path;
+    }
+    return BM_FAIL(BM_ERR_FORMAT, "id %s (%s:%zu): %s", u->id, path, u->line,
+                   bm_last_message());
 }
 
 /* *out <- the reading with the fewest word errors, of equal ones the first. */
@@ -60,7 +66,7 @@ static bm_status find_best(bm_text_scoring *s, size_t i,
     size_t least = SIZE_MAX;
 
     for (size_t k = 0; k < heard->n_readings; k++) {
-        BM_TRY(compare_with(s, i, reading, t));
+        BM_TRY(compare_with(s, i, reading, heard, t));
         if (bm_edits_total(t->last.words) < least) {
             least = bm_edits_total(t->last.words);
             *out = reading;
@@ -82,7 +88,7 @@ static bm_status compare_text(bm_text_scoring *s, size_t i, bm_text_tally *t)
         if (s->scored.oracle)
             BM_TRY(find_best(s, i, heard, t, &text));
     }
-    return compare_with(s, i, text, t);
+    return compare_with(s, i, text, heard, t);
 }
 
 /* Adds the errors that the tables count. */

@@ -317,11 +317,14 @@ bm_status bm_text_score(bm_text_scorer *s, const char *ref, bool alternatives,
     char *a = NULL, *b = NULL;
     bm_status status = BM_OK;
 
+    out->bad_hyp = false;
     BM_TRY_DONE(alternatives ? apply_to_words(s, ref, &a)
                              : bm_text_apply(&s->rules, ref, &a));
-    BM_TRY_DONE(bm_text_apply(&s->rules, hyp, &b));
     BM_TRY_DONE(encode(s->words, a, &s->ref));
+    out->bad_hyp = true;
+    BM_TRY_DONE(bm_text_apply(&s->rules, hyp, &b));
     BM_TRY_DONE(encode(s->words, b, &s->hyp));
+    out->bad_hyp = false;
     BM_TRY_DONE(align_words(s, alternatives, &out->word_pairs));
     count_words(out);
     status = count_characters(s, out);

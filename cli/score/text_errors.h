@@ -22,6 +22,7 @@ typedef struct bm_text_errors {
     size_t n_words, n_characters; /* of the reference, as it was aligned */
     bm_text_pairs word_pairs;
     bm_text_pairs character_pairs; /* of bm_text_pair_characters */
+    bool bad_hyp; /* after a failure: it is not the reference that is bad */
 } bm_text_errors;
 
 /* costs: static. rules: copied. Free with bm_text_scorer_free; NULL is a

@@ -19,6 +19,7 @@ typedef struct phrases {
     size_t before;    /* of them: those of other lines */
     const char *path; /* NULL: the command line */
     size_t number;
+    bool nfc; /* the vocabulary is in Unicode's form C */
 } phrases;
 
 static void free_phrases(phrases *p)
@@ -54,8 +55,8 @@ static bm_status bad_phrase(const phrases *p, const char *text,
 }
 
 /* Adds a phrase, spelled by the symbols of the vocabulary. */
-static bm_status spell(const bm_hot_source *s, phrases *p, const char *text,
-                       double boost)
+static bm_status spell_composed(const bm_hot_source *s, phrases *p,
+                                const char *text, double boost)
 {
     size_t n = 0, unknown = 0, k = 0;
     int32_t *labels = malloc((2 * strlen(text) + 1) * sizeof *labels);
@@ -85,6 +86,18 @@ static bm_status spell(const bm_hot_source *s, phrases *p, const char *text,
         labels[2 * k - 1] = 0;
     }
     return add_phrase(p, labels, 2 * n - 1, boost);
+}
+
+static bm_status spell(const bm_hot_source *s, phrases *p, const char *text,
+                       double boost)
+{
+    char *composed = NULL;
+    bm_status status = BM_OK;
+
+    BM_TRY(bm_lexicon_compose(text, p->nfc, &composed));
+    status = spell_composed(s, p, composed, boost);
+    free(composed);
+    return status;
 }
 
 /* Adds all spellings of the words of a phrase after labels [0, n), which has
@@ -194,7 +207,7 @@ static bm_status read_file(const bm_hot_source *s, phrases *p, const char *path)
 
 bm_status bm_hot_read(bm_hot_words **out, const bm_hot_source *s)
 {
-    phrases p = {0};
+    phrases p = {.nfc = bm_vocab_is_nfc(s->vocab)};
     bm_status status = BM_OK;
 
     for (size_t i = 0; i < s->n_words; i++)

@@ -237,6 +237,7 @@ size_t bm_lexicon_spelling(const bm_lexicon *l, size_t spelling,
 /* Words with their spellings, and those that cannot be spelled. */
 typedef struct speller {
     const bm_vocab *vocab;
+    bool nfc; /* the vocabulary is in Unicode's form C */
     bm_lexicon_list list;
     size_t left_out;
     char first[64]; /* of the words that were left out */
@@ -252,23 +253,39 @@ static void leave_out(speller *s, const char *word, const char *symbol)
     snprintf(s->symbol, sizeof s->symbol, "%s", symbol);
 }
 
+bm_status bm_lexicon_compose(const char *word, bool nfc, char **out)
+{
+    bm_status status = nfc ? bm_text_nfc(word, out) : BM_ERR_FORMAT;
+
+    if (status != BM_ERR_FORMAT)
+        return status;
+    *out = strdup(word);
+    return *out != NULL ? BM_OK : no_memory();
+}
+
 /* Adds a word, spelled by its characters, or leaves it out. A vocabulary of words
- * has the word itself. */
+ * has the word itself. The word stays as it is written, also where its spelling is
+ * composed. */
 static bm_status spell(speller *s, const char *word)
 {
-    size_t n = 0, unknown = 0, room = strlen(word) + 1;
-    int32_t *labels = malloc(room * sizeof *labels);
-    char symbol[64] = "";
+    size_t n = 0, unknown = 0;
+    int32_t *labels = NULL;
+    char symbol[64] = "", *spelling = NULL;
     bm_status status = BM_OK;
 
+    BM_TRY(bm_lexicon_compose(word, s->nfc, &spelling));
+    labels = malloc((strlen(spelling) + 1) * sizeof *labels);
     if (labels == NULL)
-        return no_memory();
-    status = bm_vocab_encode(s->vocab, word, labels, &n, &unknown, symbol);
+        status = no_memory();
+    else
+        status =
+            bm_vocab_encode(s->vocab, spelling, labels, &n, &unknown, symbol);
     if (status == BM_OK && unknown == 0)
         status = bm_lexicon_list_add(&s->list, word, labels, n);
     else if (status == BM_OK)
         leave_out(s, word, symbol);
     free(labels);
+    free(spelling);
     return status;
 }
 
@@ -337,7 +354,7 @@ static bm_status read_line(speller *s, char *line)
 bm_status bm_lexicon_read(bm_lexicon **out, const char *path,
                           const bm_vocab *vocab)
 {
-    speller s = {.vocab = vocab};
+    speller s = {.vocab = vocab, .nfc = bm_vocab_is_nfc(vocab)};
     char *text = NULL, *rest = NULL;
     size_t size = 0, bad = 0;
     bm_status status = BM_OK;
@@ -368,7 +385,7 @@ done:
 bm_status bm_lexicon_of_lm(bm_lexicon **out, const bm_lm *lm, const char *path,
                            const bm_vocab *vocab)
 {
-    speller s = {.vocab = vocab};
+    speller s = {.vocab = vocab, .nfc = bm_vocab_is_nfc(vocab)};
     bm_status status = BM_OK;
 
     for (uint32_t i = 0; i < bm_lm_count(lm, 1); i++)

@@ -56,6 +56,11 @@ BM_CHECKED bm_status bm_lexicon_of_lm(bm_lexicon **out, const bm_lm *lm,
                                       const char *path, const bm_vocab *vocab);
 void bm_lexicon_free(bm_lexicon *l);
 
+/* *out <- a word to be spelled: with nfc, for a vocabulary in Unicode's form C, in
+ * this form, as texts are packed. What is not UTF-8 stays; no symbol is like it.
+ * free(*out). Fails only with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_lexicon_compose(const char *word, bool nfc, char **out);
+
 /* Appends a word, spelled by n labels. Copies both. Fails with BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_lexicon_list_add(bm_lexicon_list *list,
                                          const char *text,

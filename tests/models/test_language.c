@@ -385,6 +385,34 @@ static void test_hot_words_are_boosted_where_they_stand(void **state)
     close_rig(&r);
 }
 
+/* An e with a combining acute is the character that the vocabulary has; the word of
+ * a lexicon stays as it is written. */
+static void test_decomposed_accents_are_composed(void **state)
+{
+    static const char *const hot[] = {"e\xcc\x81=2", "be\xcc\x81 e\xcc\x81"};
+    rig r = {.vocab = vocabulary("<blank>\n<space>\n\xc3\xa9\nb\n", false),
+             .set = bm_language_defaults()};
+    bm_language *language = NULL;
+    bm_lexicon *l = NULL;
+    int32_t labels[2] = {0};
+
+    (void)state;
+    r.set.hot_words = hot;
+    r.set.n_hot_words = 2;
+    assert_ok(bm_language_open(&language, &r.set, r.vocab));
+    bm_language_close(language);
+    write_text("lexicon.txt", "be\xcc\x81\n");
+    assert_ok(bm_lexicon_read(&l, in_folder("lexicon.txt"), r.vocab));
+    assert_int_equal(l->n_spellings, 1);
+    assert_int_equal(bm_lexicon_spelling(l, 0, NULL), 2);
+    bm_lexicon_spelling(l, 0, labels);
+    assert_int_equal(labels[0], bm_vocab_class(r.vocab, "b"));
+    assert_int_equal(labels[1], bm_vocab_class(r.vocab, "\xc3\xa9"));
+    assert_string_equal(l->texts[0], "be\xcc\x81");
+    bm_lexicon_free(l);
+    close_rig(&r);
+}
+
 static void refused(const rig *r, bm_status expected, const char *message)
 {
     bm_language *language = NULL;
@@ -589,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_symbols_are_scored),
         cmocka_unit_test(test_words_without_spaces_are_those_of_the_lexicon),
         cmocka_unit_test(test_hot_words_are_boosted_where_they_stand),
+        cmocka_unit_test(test_decomposed_accents_are_composed),
         cmocka_unit_test(test_errors_of_lexicons_are_placed),
         cmocka_unit_test(test_words_with_unknown_symbols_are_left_out),
         cmocka_unit_test(test_errors_of_hot_words_are_named),

@@ -316,6 +316,15 @@ static void test_confidence_is_that_of_the_labels(void **_)
     assert_string_equal(r.text, "");
     assert_true(isnan(r.confidence));
     bm_reading_free(&r);
+
+    for (size_t i = 0; i < T * C; i++)
+        y[i] = i % C == 1 ? 0 : -99; /* a space alone */
+    assert_ok(bm_best_path_words(&memory, y, T, C, 1, &found));
+    assert_int_equal(found.n_labels, 1);
+    assert_ok(bm_reading_make(&r, &found, vocab, NULL, &places));
+    assert_string_equal(r.text, "");
+    assert_true(isnan(r.confidence));
+    bm_reading_free(&r);
     bm_best_path_free(&memory);
     bm_vocab_free(vocab);
 }

@@ -118,6 +118,45 @@ static void test_images_give_words_with_their_places(void **_)
     bm_transcriber_close(t);
 }
 
+/* Its header is a text, and so are its pixels if none is black; a list may begin
+ * with the same letters. */
+static void test_portable_maps_come_from_stdin(void **_)
+{
+    static unsigned char file[4 * MOST_GLYPHS * GLYPH * HEIGHT];
+    static const char *const headers[] = {
+        "P5 %zu %d 255\n", "P5\n%zu %d\n255\n", "P5\n# by hand\n%zu %d 255\n"};
+    command c = {.words = (const char *const[]){"decode", "lines", "-",
+                                                "--format", "trn", NULL}};
+    const char *words = speech_text(1);
+    char wanted[200];
+    outcome o;
+
+    (void)_;
+    FOR_EACH (i, headers) {
+        size_t width = strlen(words) * GLYPH;
+        size_t n = (size_t)sprintf((char *)file, headers[i], width, HEIGHT);
+
+        draw(words, 1, file + n);
+        for (size_t k = 0; k < width * HEIGHT; k++)
+            file[n + k] = file[n + k] == 0 ? 64 : 255;
+        write_bytes("line.pgm", file, n + width * HEIGHT);
+        o = BMUF("decode", "lines", "line.pgm");
+        assert_code(o, 0);
+        assert_true(strlen(o.out) > 1);
+        snprintf(wanted, sizeof wanted, "%.*s (stdin)\n",
+                 (int)strlen(o.out) - 1, o.out);
+        c.in = "line.pgm";
+        assert_string_equal(command_run(&c).out, wanted);
+    }
+    c.in = "people";
+    write_text("people", "P1 line-1.png\nP5 1.png\n");
+    o = command_run(&c);
+    assert_says(o.out, " (P1)\n");
+    assert_says(o.err, "P5 1.png: No such file");
+    write_text("people", "P5 1.png\nP1 line-1.png\n");
+    assert_says(command_run(&c).out, " (P1)\n");
+}
+
 /* The next attribute behind `at` of this name, as a number. */
 static double attribute(const char *at, const char *name)
 {
@@ -581,6 +620,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_images_give_words_with_their_places),
         cmocka_unit_test(test_places_of_slanted_strokes_are_those_of_the_image),
+        cmocka_unit_test(test_portable_maps_come_from_stdin),
         cmocka_unit_test(test_alto_has_the_words_of_an_image),
         cmocka_unit_test(test_a_folder_of_alto_can_be_packed),
         cmocka_unit_test(test_images_and_their_packed_set_agree),

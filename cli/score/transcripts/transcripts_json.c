@@ -94,8 +94,10 @@ static bm_status add_line(json_file *f, const char *line, size_t number)
     bm_status status = BM_OK;
 
     if (o == NULL)
-        return BM_FAIL(BM_ERR_FORMAT, "%s:%zu: %s", f->to->path, number,
-                       error.text);
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s:%zu: the line is not a JSON object: %s; give one "
+                       "object a line",
+                       f->to->path, number, error.text);
     status = add_object(f, o, line, number);
     json_decref(o);
     return status;

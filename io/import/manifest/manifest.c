@@ -120,7 +120,7 @@ bm_status bm_manifest_add(bm_manifest *m, size_t line,
     const char *shape = f->shape != NULL ? f->shape : none;
 
     if (f->id != NULL)
-        check_name(m, line, "id", f->id, false);
+        check_name(m, line, "id", f->id, m->blanks);
     if (f->path == NULL)
         bm_manifest_fault(m, line, "\"%s\" is missing", m->kind);
     else
@@ -311,6 +311,7 @@ static bm_status new_manifest(bm_manifest **out, const char *path,
     m->folders = "paths are relative to the folder of the manifest";
     m->pipes = (allowed & BM_MANIFEST_PIPES) != 0;
     m->speeds = (allowed & BM_MANIFEST_SPEEDS) != 0;
+    m->blanks = (allowed & BM_MANIFEST_BLANKS) != 0;
     *out = m;
     return BM_OK;
 }

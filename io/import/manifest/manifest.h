@@ -41,8 +41,9 @@ typedef struct bm_manifest_row {
     const char *of;         /* of a copy: the recording's id; else the id */
 } bm_manifest_row;
 
-/* What a row may have: a command that ends with '|' as its path; a speed. */
-enum { BM_MANIFEST_PIPES = 1, BM_MANIFEST_SPEEDS = 2 };
+/* What a row may have: a command that ends with '|' as its path; a speed; an id
+ * with blanks. */
+enum { BM_MANIFEST_PIPES = 1, BM_MANIFEST_SPEEDS = 2, BM_MANIFEST_BLANKS = 4 };
 
 /*
  * Reads the manifest at `path`, with the files under the key `kind`: "audio",

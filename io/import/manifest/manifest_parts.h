@@ -80,6 +80,7 @@ struct bm_manifest {
                             "": nothing is known */
     const char *kind;   /* the key of the files */
     bool pipes, speeds; /* commands and speeds are allowed */
+    bool blanks;        /* ids may have blanks */
     bool resampled;     /* such a cut of Lhotse was there */
     size_t folder;      /* length of the path's directory, with the slash */
     bool beside, clips; /* where the first file of a table that was found is: in

@@ -228,6 +228,28 @@ static void test_manifests_are_aligned_as_their_sets(void **state)
                  "pack it to align it with -n");
 }
 
+/* Warnings name the first ten. */
+static void test_texts_with_unknown_symbols_are_counted(void **state)
+{
+    enum { ROWS = 12 };
+    char rows[ROWS * 100] = "";
+    size_t n = 0;
+    outcome o;
+
+    (void)state;
+    for (int k = 0; k < ROWS; k++)
+        n += (size_t)sprintf(rows + n,
+                             "{\"id\": \"u%d\", \"audio\": \"test-0.wav\", "
+                             "\"text\": \"az\"}\n",
+                             k);
+    write_text("unknown.jsonl", rows);
+    o = BMUF("align", "run", "unknown.jsonl");
+    assert_code(o, 0);
+    assert_int_equal(count_of(o.err, "1 symbol of its text is not in"), 10);
+    assert_says(o.err, "unknown.jsonl: 12 texts have symbols that the model's "
+                       "vocabulary lacks");
+}
+
 /* A model of channel 1, normalised by speaker: files with another second channel
  * are aligned as the set that is packed of them. */
 static void test_manifests_are_normalised_as_the_model_was(void **state)
@@ -391,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_sets_too_long_for_attention_are_refused),
         cmocka_unit_test(test_what_is_too_long_for_attention_is_left_out),
         cmocka_unit_test(test_manifests_are_aligned_as_their_sets),
+        cmocka_unit_test(test_texts_with_unknown_symbols_are_counted),
         cmocka_unit_test(test_manifests_are_normalised_as_the_model_was),
         cmocka_unit_test(test_statistics_of_kaldi_need_a_packed_set),
         cmocka_unit_test(test_a_signal_leaves_nothing_in_tmpdir),

@@ -309,6 +309,27 @@ static void test_each_input_has_a_file(void **_)
     free(file);
 }
 
+/* Inputs that come before it have their files already. */
+static void test_a_file_that_is_there_stops_the_job(void **_)
+{
+    outcome o;
+
+    (void)_;
+    assert_code(
+        BMUF("decode", "half.safetensors", "test-2.wav", "--out", "there"), 0);
+    o = BMUF("decode", "half.safetensors", "test-0.wav", "test-1.wav",
+             "test-2.wav", "test-3.wav", "--out", "there", "--threads", "1");
+    assert_code(o, 73);
+    assert_says(o.err, "there/test-2.txt exists");
+    assert_says(o.err, "stopped after 2 inputs, whose files are in there");
+    assert_int_equal(access(in_folder("there/test-0.txt"), F_OK), 0);
+    assert_int_equal(access(in_folder("there/test-1.txt"), F_OK), 0);
+    assert_int_not_equal(access(in_folder("there/test-3.txt"), F_OK), 0);
+    o = BMUF("decode", "half.safetensors", "test-2.wav", "--out", "there");
+    assert_code(o, 73);
+    assert_int_equal(count_of(o.err, "stopped after"), 0);
+}
+
 /* Those of an earlier job are kept with --resume and replaced with --force; of two
  * inputs of one job with the same name, one is decoded. */
 static void test_files_that_are_there_are_kept_or_replaced(void **_)
@@ -392,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_alto_of_any_name_is_well_formed),
         cmocka_unit_test(test_a_format_that_does_not_fit_is_refused),
         cmocka_unit_test(test_each_input_has_a_file),
+        cmocka_unit_test(test_a_file_that_is_there_stops_the_job),
         cmocka_unit_test(test_files_that_are_there_are_kept_or_replaced),
         cmocka_unit_test(test_an_id_too_long_for_a_file_is_a_fault),
     };

@@ -84,6 +84,23 @@ static void test_tables_are_manifests(void **_)
                  "odd.tsv:2: fewer values than the 2 columns of the header");
 }
 
+/* As names of files in a folder may have them. */
+static void test_ids_may_have_blanks(void **_)
+{
+    json_t *o = NULL;
+
+    (void)_;
+    write_text("blanks.jsonl", "{\"id\": \"a b\", \"audio\": \"test-0.wav\"}\n"
+                               "{\"id\": \"c\", \"audio\": \"test-1.wav\"}\n");
+    o = parse_json(line_of(DECODE("blanks.jsonl", "--format", "json"), 0));
+    assert_string_equal(text(o, "id"), "a b");
+    json_decref(o);
+    assert_says(line_of(DECODE("blanks.jsonl", "--format", "trn"), 0),
+                " (a_b)");
+    assert_int_equal(
+        strncmp(DECODE("blanks.jsonl", "--format", "stm"), "a_b 1 ", 6), 0);
+}
+
 /* Ids, excerpts and speakers as the directory has them; paths are relative to it
  * if not to the current folder, in its wav.scp alone, too. */
 static void test_a_data_directory_of_kaldi(void **_)
@@ -508,6 +525,7 @@ int main(void)
         cmocka_unit_test(test_a_packed_set_gives_the_transcripts_of_eval),
         cmocka_unit_test(test_all_ways_to_give_recordings_agree),
         cmocka_unit_test(test_tables_are_manifests),
+        cmocka_unit_test(test_ids_may_have_blanks),
         cmocka_unit_test(test_a_data_directory_of_kaldi),
         cmocka_unit_test(test_commands_of_lists_run_if_allowed),
         cmocka_unit_test(test_a_byte_order_mark_is_skipped),

@@ -199,6 +199,35 @@ static void test_files_have_the_features_of_packed_sets(void **_)
     }
 }
 
+/* At 22050 Hz a shift of 10 ms is 220 samples, no whole number of microseconds. */
+static void test_times_of_a_set_do_not_drift(void **_)
+{
+    const double shift = 220 / 22050.;
+    json_t *o = NULL;
+    double length = 0;
+
+    (void)_;
+    write_text("hour.jsonl", "{\"id\": \"x\", \"audio\": \"long.wav\", "
+                             "\"text\": \"b\"}\n");
+    assert_code(BMUF("pack", "--audio", "train.jsonl", "--out", "fine", "--set",
+                     "features.rate=22050", "--set", "features.mels=8"),
+                0);
+    assert_code(BMUF("train", "tiny.ini", "--out", "fine-run", "--set",
+                     "data.train=fine", "--set", "data.dev=", "--set",
+                     "train.epochs=1"),
+                0);
+    assert_code(BMUF("pack", "--audio", "hour.jsonl", "--out", "hour",
+                     "--vocab", "fine", "--set", "features.rate=22050", "--set",
+                     "features.mels=8"),
+                0);
+    o = parse_json(
+        printed(BMUF("decode", "fine-run", "hour", "--format", "json")));
+    length = number(o, "length");
+    assert_true(length > 10);
+    assert_true(fabs(length - round(length / shift) * shift) < 1e-4);
+    json_decref(o);
+}
+
 static void test_alternatives_are_in_order(void **_)
 {
     json_t *o =
@@ -292,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times_and_confidences_are_those_of_the_logits),
         cmocka_unit_test(test_files_have_the_features_of_packed_sets),
+        cmocka_unit_test(test_times_of_a_set_do_not_drift),
         cmocka_unit_test(test_alternatives_are_in_order),
         cmocka_unit_test(test_options_of_the_search_reach_it),
         cmocka_unit_test(test_options_without_what_they_are_about_are_refused),

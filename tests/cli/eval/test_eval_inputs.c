@@ -169,6 +169,8 @@ static void test_pipes_in_place_of_files_are_refused(void **_)
     assert_fails(BMUF("eval", "half.safetensors", "piped"), 66,
                  "data-00000.bmuf.h5 is a pipe");
     assert_fails(BMUF("info", "pipe"), 66, "pipe");
+    assert_fails(BMUF("decode", "half.safetensors", "pipe"), 66, refused,
+                 "give - to read stdin");
     assert_fails(BMUF("train", "pipe", "--out", "never"), 66, refused);
     assert_fails(BMUF("pack", "--audio", "pipe", "--out", "never"), 66,
                  refused);
@@ -181,6 +183,18 @@ static void test_pipes_in_place_of_files_are_refused(void **_)
 }
 
 /* ---- models -------------------------------------------------------------- */
+
+/* bmuf export --weights writes a model under any name. */
+static void test_info_knows_a_model_under_any_name(void **_)
+{
+    outcome named = BMUF("info", "half.safetensors");
+
+    (void)_;
+    run_tool((char *[]){"cp", (char *)in_folder("half.safetensors"),
+                        (char *)in_folder("nameless"), NULL});
+    assert_code(named, 0);
+    assert_string_equal(BMUF("info", "nameless").out, named.out);
+}
 
 /* The last checkpoint of a run holds its model. */
 static void test_a_checkpoint_is_scored_like_its_model(void **_)
@@ -287,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_other_feature_settings_are_an_error),
         cmocka_unit_test(test_the_normalisation_travels_with_the_model),
         cmocka_unit_test(test_data_that_do_not_fit_the_model_are_rejected),
+        cmocka_unit_test(test_info_knows_a_model_under_any_name),
         cmocka_unit_test(test_pipes_in_place_of_files_are_refused),
         cmocka_unit_test(test_a_checkpoint_is_scored_like_its_model),
         cmocka_unit_test(test_a_model_without_features_is_rejected),

@@ -379,6 +379,7 @@ static void test_broken_lines_are_told_with_their_number(void **state)
         {"b.jsonl", "{\"id\": \"a\", \"text\": \"x\"}\n{\"id\":\n",
          "b.jsonl:2"},
         {"b.jsonl", "{\"text\": \"x\"}\n", "no \"id\""},
+        {"b.jsonl", "{\n  \"id\": \"a\"\n}\n", "give one object a line"},
         {"b.txt", "a one \xff\n", "not UTF-8"},
         {"b.txt", "\n\n", "b.txt has no texts"},
         {"b.txt", "a <blank>\n", "<blank> is not a word"},
@@ -396,6 +397,27 @@ static void test_broken_lines_are_told_with_their_number(void **state)
     assert_fails(BMUF("score", "none.txt", "good.txt"), 66, "none.txt");
     assert_fails(BMUF("score", "test-0.wav", "good.txt"), 65, "test-0.wav");
     assert_fails(BMUF("score", "good.txt"), 64, "score");
+}
+
+/* The file that is named has the text that is bad, reference or not. */
+static void test_bad_texts_are_named_by_their_file(void **state)
+{
+    (void)state;
+    write_text("fine.trn", "one (a)\ntwo (b)\n");
+    write_text("bytes.trn", "one (a)\ntw\xff (b)\n");
+    write_text("blank.trn", "two (b)\none <blank> (a)\n");
+    write_text("readings.jsonl",
+               "{\"id\": \"a\", \"text\": \"one\"}\n"
+               "{\"id\": \"b\", \"text\": \"two\", \"nbest\": "
+               "[{\"text\": \"two\"}, {\"text\": \"<blank>\"}]}\n");
+    assert_fails(BMUF("score", "bytes.trn", "fine.trn"), 65,
+                 "id b (bytes.trn:2): ", "not UTF-8");
+    assert_fails(BMUF("score", "fine.trn", "bytes.trn"), 65,
+                 "id b (bytes.trn:2): ", "not UTF-8");
+    assert_fails(BMUF("score", "fine.trn", "fine.trn", "blank.trn"), 65,
+                 "id a (blank.trn:2): <blank> is not a word");
+    assert_fails(BMUF("score", "fine.trn", "readings.jsonl", "--oracle"), 65,
+                 "id b (readings.jsonl:2): <blank> is not a word");
 }
 
 /* ---- ids ----------------------------------------------------------------- */
@@ -557,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_ignored_segments_are_not_scored),
         cmocka_unit_test(test_channels_become_one_text_in_order_of_time),
         cmocka_unit_test(test_broken_lines_are_told_with_their_number),
+        cmocka_unit_test(test_bad_texts_are_named_by_their_file),
         cmocka_unit_test(test_ids_of_trn_may_have_parentheses),
         cmocka_unit_test(test_ids_with_parentheses_come_back_from_eval),
         cmocka_unit_test(test_normalisation_is_applied_to_both),
