@@ -150,7 +150,7 @@ static void test_nothing_is_trained_or_packed_into_a_search(void **_)
     assert_code(o, 64);
     assert_says(o.err, "one is a search of bmuf tune");
     assert_fails(BMUF("pack", "--audio", "dev.jsonl", "--out", "one"), 73,
-                 "one is a search of bmuf tune", "another --out");
+                 "one is a search of bmuf tune", "another folder");
     after = read_whole("one", "config.ini");
     assert_string_equal(after, before);
     assert_int_not_equal(access(in_folder("one/checkpoints"), F_OK), 0);
