@@ -192,17 +192,27 @@ static void unpack_matrix(const bm_st_tensor *t, bm_weight_type type,
     }
 }
 
+/* *room <- memory for the narrow weights of a matrix, which the caller frees, also
+ * after a failure. */
+static bm_status begin_narrow(const bm_params *params, const float *model,
+                              void **room)
+{
+    *room = malloc(params->n * sizeof(uint16_t) + 1);
+    if (*room == NULL)
+        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
+    if (!bm_all_finite(model, params->n))
+        return BM_FAIL(BM_ERR_NUMERIC, "a weight is NaN or infinite");
+    return BM_OK;
+}
+
 bm_status bm_model_narrow(const bm_params *params, bm_weight_type type,
                           const float *model, float *out)
 {
-    void *room = malloc(params->n * sizeof(uint16_t) + 1);
+    void *room = NULL;
     size_t at = 0;
     bm_status status = BM_OK;
 
-    if (room == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
-    if (!bm_all_finite(model, params->n))
-        BM_FAIL_DONE(BM_ERR_NUMERIC, "a weight is NaN or infinite");
+    BM_TRY_DONE(begin_narrow(params, model, &room));
     for (size_t i = 0; i < tensors_of(params); i++) {
         bm_st_tensor t = {0};
 
@@ -243,14 +253,11 @@ static bm_status write_scales(bm_st_writer *w, const bm_st_tensor *t,
 bm_status bm_model_write_narrow(bm_st_writer *w, const bm_params *params,
                                 bm_weight_type type, const float *model)
 {
-    void *room = malloc(params->n * sizeof(uint16_t) + 1);
+    void *room = NULL;
     size_t at = 0;
     bm_status status = BM_OK;
 
-    if (room == NULL)
-        return BM_FAIL(BM_ERR_MEMORY, "no memory for %zu weights", params->n);
-    if (!bm_all_finite(model, params->n))
-        BM_FAIL_DONE(BM_ERR_NUMERIC, "a weight is NaN or infinite");
+    BM_TRY_DONE(begin_narrow(params, model, &room));
     BM_TRY_DONE(declare_narrow(w, params, type));
     for (int turn = 0; turn < 2; turn++)
         for (size_t i = 0; i < tensors_of(params); i++) {
