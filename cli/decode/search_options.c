@@ -1,5 +1,7 @@
 #include "cli/decode/search_options.h"
 
+#include "core/log.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +64,11 @@ bm_status bm_search_options_read(const bm_arguments *a,
     *out = bm_transcriber_defaults();
     BM_TRY(bm_argument_number(a, "nbest", 1, 1, 10000, &nbest));
     BM_TRY(bm_argument_number(a, "beam", 0, 1, 100000, &beam));
+    if (beam > 0 && nbest > beam)
+        bm_log(BM_WARNING,
+               "--nbest %ld: a search with %ld hypotheses has as many readings "
+               "at most; give --beam %ld or more",
+               nbest, beam, nbest);
     out->n_best = (size_t)nbest;
     out->beam = (size_t)beam;
     out->priors = bm_argument(a, "priors");

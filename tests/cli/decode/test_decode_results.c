@@ -252,6 +252,17 @@ static void test_alternatives_are_in_order(void **_)
     json_decref(o);
 }
 
+static void test_more_readings_than_hypotheses_are_warned_of(void **_)
+{
+    (void)_;
+    assert_says(
+        BMUF("decode", "run", "test-3.wav", "--nbest", "4", "--beam", "2").err,
+        "--beam 4 or more");
+    assert_null(strstr(
+        BMUF("decode", "run", "test-3.wav", "--nbest", "2", "--beam", "2").err,
+        "or more"));
+}
+
 /* ---- search -------------------------------------------------------------- */
 
 /* Every word is one of the lexicon; a word that is preferred is found more
@@ -323,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_files_have_the_features_of_packed_sets),
         cmocka_unit_test(test_times_of_a_set_do_not_drift),
         cmocka_unit_test(test_alternatives_are_in_order),
+        cmocka_unit_test(test_more_readings_than_hypotheses_are_warned_of),
         cmocka_unit_test(test_options_of_the_search_reach_it),
         cmocka_unit_test(test_options_without_what_they_are_about_are_refused),
     };
