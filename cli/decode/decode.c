@@ -339,7 +339,7 @@ static bm_status check_single(decoding *d)
                    d->format->name);
 }
 
-/* What is there already when the others are not decoded. */
+/* After a failure: which files --out has already. */
 static bm_status report_stop(const decoding *d, bm_status status)
 {
     if (d->files.folder != NULL && d->decoded > 0)

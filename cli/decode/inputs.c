@@ -269,8 +269,8 @@ static const char *unit_of_set(const bm_inputs *s)
     return bm_shard_frame_shift(s->set->shards[0]) > 0 ? "s" : "frames";
 }
 
-/* Seconds of a frame, 0: there are none. Sets have whole microseconds; the model,
- * whose settings are the set's, tells it exactly. */
+/* Seconds from a frame to the next, 0: unknown. Sets store whole microseconds; the
+ * model has the same setting exactly. */
 static double shift_of_set(const bm_inputs *s)
 {
     double shift = bm_shard_frame_shift(s->set->shards[0]);

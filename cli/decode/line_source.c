@@ -123,8 +123,8 @@ static int is_map(const char *bytes, size_t n)
     return at > digits && is_blank(bytes[at]) ? 1 : 0;
 }
 
-/* A control character that no list has, or the beginning of a file that has none
- * there. */
+/* Whether an image or a recording begins so: with a control character, which no
+ * list of paths has, or as a portable map or SPHERE file, which have none there. */
 static bool has_binary(const char *bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -37,8 +37,8 @@ static bm_status keep_confused(bm_text_scoring *s, bm_text_tally *t)
     return BM_OK;
 }
 
-/* t->last <- the errors of a reading of text i of the reference; heard: what it is
- * a reading of, NULL: of a text that is missing. */
+/* t->last <- the errors of a reading of text i of the reference; heard: the
+ * hypothesis that it belongs to, NULL: there is none. */
 static bm_status compare_with(bm_text_scoring *s, size_t i, const char *reading,
                               const bm_utterance *heard, bm_text_tally *t)
 {

@@ -289,9 +289,9 @@ static void sink(candidate *heap, size_t n, const candidate *c)
     heap[at] = put;
 }
 
-/* Keeps c if it is among the best; then p->states[p->spare] is its state, and another
- * one is spare. For an extension the caller has written the state there. That of a
- * hypothesis that stays is written nowhere and not read: its prefix has one. */
+/* Keeps c if it is among the best. The caller has written the state of an extension to
+ * p->states[p->spare]; if c is kept, that is its own and another one is spare. A
+ * hypothesis that stays has the state of its prefix. */
 static void offer(parts *p, size_t beam, const candidate *c)
 {
     candidate put = *c;

@@ -45,8 +45,8 @@ typedef struct bm_decoder_settings {
         *language; /* of language.h, borrowed; NULL: none */
 } bm_decoder_settings;
 
-/* A label of a hypothesis. Frames are those of the best path that is in each
- * prefix only from the first to the last frame in which the beam had this. */
+/* A label of a hypothesis. Its frames are those of the best path, which may be in a
+ * prefix only between the first and the last frame in which the beam held it. */
 typedef struct bm_found_label {
     int32_t label;
     int32_t first, last; /* frames in which the path emits it */
