@@ -54,7 +54,11 @@ case $1 in
             eval end >"$out/journal.jsonl"
         ;;
     eval) echo '{"labels": 10, "substitutions": 1, "deletions": 1, "insertions": 1, "ler": 0.3, "ler_95": [0.1, 0.5]}' ;;
-    align) mkdir -p "$(value --targets "$@")" ;;
+    align)
+        case $call in
+            *--targets*) mkdir -p "$(value --targets "$@")" ;;
+        esac
+        ;;
     tune)
         out=$(value --out "$@")
         mkdir -p "$out/trials/t000" "$out/trials/t001"
@@ -299,6 +303,13 @@ mv "$work/wrong" "$work/said"
 cd experiments
 ends 0 lines/run_augmented 2 longer
 called 'train experiments/lines/longer.ini --out run/lines-longer-2 '
+fails 'bmuf pack' lines/run_capitals 2
+ends 0 lines/run_capitals 2
+called 'bmuf align run/lines-muon-1 data/lines/columns/train '
+called 'python3 experiments/lines/capitals.py data/lines data/lines/capitals/train.ctm '
+called 'train .* --out run/lines-capitals-2 .* data.train=data/lines/capitals/train'
+ends 0 lines/run_capitals 3
+[ "$(calls 'bmuf pack')" = 0 ] || fault 'lines in capitals: made again'
 mkdir -p "$work/raw/handwriting/mnist"
 for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do
     : >"$work/raw/handwriting/mnist/$name-ubyte.gz"
