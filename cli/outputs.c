@@ -64,24 +64,28 @@ static bool is_read(const char *path, const char *input)
             bm_is_word_of(p.name, set_files));
 }
 
-/* Is the folder that of the checkpoints of a run? */
-static bool is_checkpoints(const char *folder)
+/* Is the folder the one of a run that has this name? */
+static bool is_inside_run(const char *folder, const char *name)
 {
-    char run[PATH_MAX + 4], checkpoints[PATH_MAX + 20];
+    char run[PATH_MAX + 4], inside[PATH_MAX + 20];
 
     snprintf(run, sizeof run, "%s/..", folder);
-    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", run);
-    return bm_run_folder_is(run) && is_same(folder, checkpoints);
+    snprintf(inside, sizeof inside, "%s/%s", run, name);
+    return bm_run_folder_is(run) && is_same(folder, inside);
 }
 
 static bool is_of_run(const char *path)
 {
     place p = place_of(path);
+    bool model = bm_ends_with(p.name, ".safetensors");
 
-    if (access(path, F_OK) != 0 || (!bm_ends_with(p.name, ".safetensors") &&
-                                    !bm_is_word_of(p.name, run_files)))
+    if (access(path, F_OK) != 0)
         return false;
-    return bm_run_folder_is(p.folder) || is_checkpoints(p.folder);
+    if (strncmp(p.name, "rank-", 5) == 0)
+        return is_inside_run(p.folder, "trace");
+    if (bm_run_folder_is(p.folder))
+        return model || bm_is_word_of(p.name, run_files);
+    return model && is_inside_run(p.folder, "checkpoints");
 }
 
 static bm_status check(const bm_output *o, const char *const *inputs)

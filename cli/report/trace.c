@@ -3,6 +3,7 @@
  * table of their times.
  */
 #include "cli/json_output.h"
+#include "cli/outputs.h"
 #include "cli/report/runs/describe.h"
 #include "cli/report/trace_table.h"
 #include "cli/verbs.h"
@@ -50,6 +51,11 @@ static bm_status load(const char *run, int rank, const char *path, json_t **out)
     json_error_t error;
     json_t *file = NULL;
 
+    if (rank > 0 && access(path, F_OK) != 0)
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s does not exist, but the run has the trace of rank "
+                       "0; copy the file from the host of rank %d",
+                       path, rank);
     BM_TRY(check_exists(run, path));
     file = json_load_file(path, 0, &error);
     if (file == NULL)
@@ -165,6 +171,7 @@ static bm_status trace(const bm_arguments *a)
 {
     merger m = {.run = a->nouns[0], .first = true};
     const char *out = bm_argument(a, "out");
+    const bm_output merged = {"--out", out};
     char path[4200];
     bm_status status = BM_OK;
 
@@ -173,6 +180,7 @@ static bm_status trace(const bm_arguments *a)
                        "trace: a path is longer than 4096 characters");
     path_of(m.run, 0, path, sizeof path);
     BM_TRY(check_exists(m.run, path));
+    BM_TRY(bm_outputs_check(&merged, 1, (const char *const[]){NULL}));
     snprintf(path, sizeof path, "%s%s", out != NULL ? out : m.run,
              out != NULL ? "" : "/trace.json");
     BM_TRY_DONE(write_merged(&m, path));

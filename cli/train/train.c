@@ -5,6 +5,7 @@
 #include "cli/launch/dry_run.h"
 #include "cli/launch/processes.h"
 #include "cli/machine.h"
+#include "cli/outputs.h"
 #include "cli/report/explain.h"
 #include "cli/train/dev_examples.h"
 #include "cli/train/training.h"
@@ -374,6 +375,18 @@ static bm_status check_epochs(const bm_training *t)
     return BM_OK;
 }
 
+/* job.metrics must not replace a file of a run or of the data. */
+static bm_status check_metrics(const bm_training *t)
+{
+    const char *metrics = t->set->job.metrics;
+    const bm_output out = {"job.metrics", metrics[0] != '\0' ? metrics : NULL};
+    const bm_data_settings *data = &t->set->data;
+    const char *const inputs[] = {data->train, data->dev, data->test, NULL};
+
+    return bm_comm_rank(t->comm) == 0 ? bm_outputs_check(&out, 1, inputs)
+                                      : BM_OK;
+}
+
 static bm_status work(bm_training *t)
 {
     bool stopped = false;
@@ -389,6 +402,7 @@ static bm_status work(bm_training *t)
     if (over(t))
         log_over(t);
     BM_TRY(bm_run_begin(t->run, t->comm, t->config));
+    BM_TRY(bm_comm_agree(t->comm, check_metrics(t)));
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,
                                                     t->run->journal)));

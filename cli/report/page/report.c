@@ -1,4 +1,5 @@
 /* report.c - bmuf report: runs as one HTML page. */
+#include "cli/outputs.h"
 #include "cli/report/journal_events.h"
 #include "cli/report/page/examples.h"
 #include "cli/report/page/page.h"
@@ -386,6 +387,22 @@ static bm_status choose_path(const bm_arguments *a, char path[4200])
     return BM_OK;
 }
 
+/* The page must not replace a file of a run or of the set of the examples. */
+static bm_status check_path(const report *r, const char *path)
+{
+    const bm_output out = {"--out", path};
+    const char *on = bm_argument(r->a, "on");
+
+    for (size_t k = 0; k < r->runs.n; k++) {
+        const char *dev =
+            bm_run_setting(&r->runs.differences, k, "data", "dev");
+        const char *const inputs[] = {on != NULL ? on : dev, NULL};
+
+        BM_TRY(bm_outputs_check(&out, 1, inputs));
+    }
+    return bm_file_try(path);
+}
+
 static bm_status report_runs(const bm_arguments *a)
 {
     report r = {.a = a};
@@ -397,7 +414,7 @@ static bm_status report_runs(const bm_arguments *a)
     BM_TRY(choose_path(a, path));
     BM_TRY(bm_run_set_read(&r.runs, (size_t)a->n_nouns, a->nouns, band));
     r.best_run = r.runs.n;
-    BM_TRY_DONE(bm_file_try(path));
+    BM_TRY_DONE(check_path(&r, path));
     if (bm_argument(a, "no-examples") == NULL)
         BM_TRY_DONE(score_all(&r));
     BM_TRY_DONE(write_file(&r, path));

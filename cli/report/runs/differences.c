@@ -1,6 +1,7 @@
 #include "cli/report/runs/differences.h"
 
 #include "cli/settings.h"
+#include "core/text/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,7 +160,8 @@ static void check_difference(void *self, const char *section,
     (void)in_a;
     (void)in_b;
     snprintf(name, sizeof name, "%s.%s", section, o->key);
-    c->other = c->other || (strcmp(name, "job.seed") != 0 &&
+    c->other = c->other || (!bm_is_word_of(name, "job.seed job.metrics "
+                                                 "job.trace job.tensorboard") &&
                             (c->key == NULL || strcmp(name, c->key) != 0));
 }
 

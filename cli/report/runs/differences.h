@@ -40,7 +40,7 @@ const char *bm_run_setting(const bm_differences *d, size_t run,
 /* Is there a setting of this name, "bmuf.momentum"? */
 bool bm_is_setting(const char *name);
 
-/* Do two runs differ in nothing but job.seed and `key`, such as
+/* Do two runs differ in nothing but job.seed, what they record, and `key`, such as
  * "data.train"? `key` may be NULL. A run without config.ini is alone. */
 bool bm_differ_in_seed_only(const bm_differences *d, size_t a, size_t b,
                             const char *key);

@@ -1,5 +1,6 @@
 /* scale.c - bmuf scale: forecasts the speed of each method on more workers. */
 #include "cli/json_output.h"
+#include "cli/outputs.h"
 #include "cli/plot/plot.h"
 #include "cli/report/scale/load.h"
 #include "cli/report/scale/network.h"
@@ -406,10 +407,13 @@ static bm_status scale(const bm_arguments *a)
     const char *network = bm_argument(a, "network");
     const char *workers = bm_argument(a, "workers");
     const char *svg = bm_argument(a, "svg");
+    const bm_output chart = {"--svg", svg};
     forecast f = {0};
 
     if (network == NULL)
         network = "10gbe";
+    BM_TRY(bm_outputs_check(&chart, 1,
+                            (const char *const[]){a->nouns[0], network, NULL}));
     BM_TRY(read_counts(workers != NULL ? workers : "1,2,4,...,256", f.count,
                        &f.n_counts));
     BM_TRY(read_network(a, network, &f.network));

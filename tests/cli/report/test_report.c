@@ -374,6 +374,49 @@ static void test_seeds_are_drawn_as_a_band(void **_)
     json_decref(c);
 }
 
+/* Seeds have a file of metrics each. */
+static void test_metrics_are_no_difference(void **_)
+{
+    (void)_;
+    assert_code(BMUF("train", "tiny.ini", "--out", "m", "--set",
+                     "train.epochs=5", "--set", "schedule.kind=constant",
+                     "--set", "train.rate=0.05", "--set", "job.seed=3", "--set",
+                     "job.metrics=m.prom"),
+                0);
+    assert_code(BMUF("report", "a", "m", "--no-examples", "--out", "m.html"),
+                0);
+    assert_true(count_of(page("m.html"), "class='f0 band'") > 0);
+    assert_says(page("m.html"), "job.metrics");
+}
+
+static void test_a_page_replaces_no_input(void **_)
+{
+    static const char *const outputs[] = {
+        "a/journal.jsonl", "b/config.ini", "./a/model.safetensors",
+        "test/vocab.txt", "train/../test/vocab.txt"};
+    size_t n = 0, m = 0;
+    char *before = slurp(in_folder("a/journal.jsonl"), &n), *after = NULL;
+
+    (void)_;
+    FOR_EACH (i, outputs)
+        assert_fails(BMUF("report", "a", "--on", "test", "--no-examples",
+                          "--out", outputs[i]),
+                     73, outputs[i], "another file");
+    assert_fails(BMUF("scale", "a", "--svg", "a/journal.jsonl"), 73,
+                 "--svg a/journal.jsonl would replace");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "n", "--set",
+                      "job.metrics=a/journal.jsonl"),
+                 73, "job.metrics a/journal.jsonl would replace");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "n", "--set",
+                      "job.metrics=n/journal.jsonl"),
+                 73, "job.metrics n/journal.jsonl would replace");
+    after = slurp(in_folder("a/journal.jsonl"), &m);
+    assert_int_equal(m, n);
+    assert_memory_equal(after, before, n);
+    free(after);
+    free(before);
+}
+
 /* A job that was killed in the middle of a line, before its first model. */
 /* One that was stopped after three of five epochs is not in the mean. */
 static void test_the_mean_is_of_runs_with_as_many_epochs(void **_)
@@ -733,6 +776,8 @@ int main(void)
         cmocka_unit_test(test_colours_mark_the_errors),
         cmocka_unit_test(test_seeds_are_drawn_as_a_band),
         cmocka_unit_test(test_the_mean_is_of_runs_with_as_many_epochs),
+        cmocka_unit_test(test_metrics_are_no_difference),
+        cmocka_unit_test(test_a_page_replaces_no_input),
         cmocka_unit_test(test_a_killed_run_has_a_report),
         cmocka_unit_test(test_a_set_that_is_not_there_is_an_error),
         cmocka_unit_test(test_names_are_escaped),

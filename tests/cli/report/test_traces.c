@@ -114,6 +114,10 @@ static void test_every_rank_traces_its_window(void **_)
     assert_ended(&p, 0);
     assert_traced("three", 3);
     assert_same_model("plain", "three");
+    assert_fails(BMUF("trace", "three", "--out", "three/trace/rank-2.json"), 73,
+                 "would replace a file of a run");
+    assert_fails(BMUF("trace", "three", "--out", "three/journal.jsonl"), 73,
+                 "would replace a file of a run");
 }
 
 static void test_synchronous_steps_are_traced(void **_)
@@ -186,6 +190,20 @@ static double seconds_in(const json_t *file, const char *phase)
     if (is_named(e, phase))
         sum += own_seconds(file, e);
     return sum;
+}
+
+/* After test_every_rank_traces_its_window. */
+static void test_a_trace_that_is_missing_is_named(void **_)
+{
+    char here[4096], away[4096];
+
+    (void)_;
+    snprintf(here, sizeof here, "%s", in_folder("three/trace/rank-1.json"));
+    snprintf(away, sizeof away, "%s", in_folder("three/away.json"));
+    assert_int_equal(rename(here, away), 0);
+    assert_fails(BMUF("trace", "three"), 66,
+                 "copy the file from the host of rank 1");
+    assert_int_equal(rename(away, here), 0);
 }
 
 /* After test_every_rank_traces_its_window. */
@@ -436,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_invalid_windows_are_reported),
         cmocka_unit_test(test_every_rank_traces_its_window),
+        cmocka_unit_test(test_a_trace_that_is_missing_is_named),
         cmocka_unit_test(test_table_is_the_sum_of_the_files),
         cmocka_unit_test(test_synchronous_steps_are_traced),
         cmocka_unit_test(test_a_bucketed_exchange_has_its_own_thread),
