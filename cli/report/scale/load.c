@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define QUANTISE_RATE 5e9 /* of a GPU; about ten times that of a CPU */
 
@@ -22,6 +23,8 @@ typedef struct tally {
     int ranks[2];        /* fewest and most of an attempt with such blocks */
     bool first;          /* the next block is the first of an attempt */
     json_t *start;       /* the last start event */
+    bm_config *config;   /* of the run */
+    bm_block_settings block;
 } tally;
 
 static bool is_complete(const json_t *start)
@@ -34,12 +37,16 @@ static bool is_complete(const json_t *start)
            workers <= 1e6 && ranks >= 1 && ranks <= workers;
 }
 
-/* The times are those of rank 0, the mini-batches and frames of all workers. */
+/* The times are those of rank 0, the mini-batches and frames of all workers that
+ * take part, which are the first ones (block.workers). */
 static void add_block(tally *t, const json_t *event)
 {
     int workers = (int)bm_event_number(t->start, "workers");
     int ranks = (int)bm_event_number(t->start, "ranks");
-    double share = (double)bm_first_worker(workers, ranks, 1) / workers;
+    int own = bm_first_worker(workers, ranks, 1);
+    int active = bm_block_workers(
+        &t->block, (int64_t)bm_event_number(event, "epoch"), workers);
+    double share = (double)(own < active ? own : active) / active;
     double compute = bm_event_number(event, "compute_s");
     double batches = bm_event_number(event, "batches") * share;
 
@@ -51,7 +58,7 @@ static void add_block(tally *t, const json_t *event)
     t->ranks[1] = ranks > t->ranks[1] ? ranks : t->ranks[1];
     t->blocks++;
     t->batches += batches;
-    t->steps += bm_event_number(event, "batches") / workers;
+    t->steps += bm_event_number(event, "batches") / active;
     t->frames += bm_event_number(event, "frames") * share;
     t->compute += compute;
     t->backward += bm_event_number(event, "backward_s");
@@ -133,21 +140,37 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
     return count_layers(net, &out->layers);
 }
 
+/* [block] of the run; without a config.ini: all workers take part. */
+static bm_status read_block(tally *t, const char *directory)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/config.ini", directory);
+    BM_TRY(bm_config_new(&t->config));
+    if (access(path, F_OK) == 0)
+        BM_TRY(bm_config_read(t->config, path));
+    bm_config_peek(t->config, "block", bm_block_options, &t->block);
+    return BM_OK;
+}
+
 bm_status bm_load_run(const char *directory, bm_load *out, bm_load_source *of)
 {
     tally t = {0};
     bm_status status = BM_OK;
 
     BM_TRY(bm_search_folder_refuse(directory));
+    BM_TRY_DONE(read_block(&t, directory));
     status = bm_journal_events(directory, add_event, &t);
     if (status == BM_ERR_MISSING || status == BM_ERR_IO)
-        return BM_FAIL(status,
-                       "%s is not a run: %s; for a configuration, give "
-                       "--step-ms",
-                       directory, bm_last_message());
-    if (status == BM_OK)
-        status = measure(&t, directory, out, of);
+        BM_FAIL_DONE(status,
+                     "%s is not a run: %s; for a configuration, give "
+                     "--step-ms",
+                     directory, bm_last_message());
+    BM_TRY_DONE(status);
+    BM_TRY_DONE(measure(&t, directory, out, of));
+done:
     json_decref(t.start);
+    bm_config_free(t.config);
     return status;
 }
 

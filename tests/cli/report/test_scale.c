@@ -108,6 +108,27 @@ static void test_each_block_counts_with_the_ranks_of_its_job(void **_)
 }
 
 /* 65536 times 65536 is no int: the dots stop at the last number. */
+/* Of four workers one takes part in epoch 0, two in epoch 1, and rank 0 has two of
+ * the four: 40 mini-batches are 40 steps, then 20. */
+#define PART_OF(epoch, seconds)                                                \
+    "{\"event\":\"block\",\"epoch\":" epoch                                    \
+    ",\"frames\":4000,\"batches\":40,\"seconds\":1.1,\"compute_s\":" seconds   \
+    ",\"backward_s\":0.5,\"stall_s\":0}\n"
+static void test_workers_that_take_no_part_have_no_steps(void **_)
+{
+    outcome o;
+
+    (void)_;
+    write_text("config.ini", "[block]\nworkers = 1@0 2@1\n");
+    write_text("journal.jsonl", START("2") PART_OF("0", "9") PART_OF("0", "4")
+                                    PART_OF("1", "4") PART_OF("1", "4"));
+    o = BMUF("scale", ".");
+    assert_code(o, 0);
+    assert_says(o.out, "step of a worker  100 ms for 100 frames");
+    assert_says(o.out, "every 26.7 steps");
+    assert_int_equal(remove(in_folder("config.ini")), 0);
+}
+
 static void test_large_numbers_of_workers_are_forecast(void **_)
 {
     outcome o;
@@ -244,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_forecast_follows_from_journal_and_network),
         cmocka_unit_test(test_the_variation_is_that_of_a_step_of_rank_0),
         cmocka_unit_test(test_each_block_counts_with_the_ranks_of_its_job),
+        cmocka_unit_test(test_workers_that_take_no_part_have_no_steps),
         cmocka_unit_test(test_large_numbers_of_workers_are_forecast),
         cmocka_unit_test(test_chart_has_two_lines_per_method_and_the_ideal),
         cmocka_unit_test(test_sums_are_compared_on_two_levels),
