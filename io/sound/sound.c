@@ -179,6 +179,14 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     BM_TRY(bm_sound_bytes_open(&f->bytes, path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
+    if (bm_sound_is_joined(&f->bytes)) {
+        bm_problem_set(problem, "several recordings in one file",
+                       "%s: several recordings, one behind the other, of which "
+                       "only the first would be read; make one of them with "
+                       "ffmpeg -i FILE -c:a flac OUT.flac, or split the file",
+                       path);
+        return check_disk(f);
+    }
     f->endless = bm_mp3_is(&f->bytes);
     repair(f);
     f->bytes.at = 0;
