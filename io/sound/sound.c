@@ -381,12 +381,20 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
     return BM_OK;
 }
 
+/* libsndfile calls it seekable, but seeks only to its start. */
+static bool is_dwvw(const source *f)
+{
+    int codec = f->info.format & SF_FORMAT_SUBMASK;
+
+    return codec >= SF_FORMAT_DWVW_12 && codec <= SF_FORMAT_DWVW_N;
+}
+
 /* Formats without an index; and FLAC in an archive, whose seeking could find a
  * frame of the next recording. */
 static bool must_be_read(const source *f)
 {
     return !f->info.seekable || family(f) == SF_FORMAT_OGG ||
-           family(f) == SF_FORMAT_MPEG ||
+           family(f) == SF_FORMAT_MPEG || is_dwvw(f) ||
            (f->bytes.begin > 0 && f->bytes.size == 0);
 }
 

@@ -488,6 +488,7 @@ static void test_excerpts_are_cut_at_the_nearest_sample(void **state)
         {"e.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16},
         {"e.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS},
         {"e.sph", SF_FORMAT_NIST | SF_FORMAT_PCM_16},
+        {"e.aifc", SF_FORMAT_AIFF | SF_FORMAT_DWVW_16}, /* its seek fails */
     };
     static int x[LONGEST];
 
