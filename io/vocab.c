@@ -449,7 +449,8 @@ int32_t bm_vocab_space(const bm_vocab *v)
 
 int32_t bm_vocab_class(const bm_vocab *v, const char *symbol)
 {
-    const char *text = strcmp(symbol, space) == 0 ? " " : symbol;
+    bool is_character = !v->words && strcmp(symbol, space) == 0;
+    const char *text = is_character ? " " : symbol;
 
     return v->table[slot(v, (piece){text, strlen(text)})];
 }

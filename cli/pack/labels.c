@@ -50,7 +50,10 @@ bm_status bm_labels_open(bm_labels *l, bm_texts *t, bm_importer *i)
     if (t->learned) {
         bm_vocab_free(t->vocab);
         t->vocab = NULL;
-        return bm_vocab_copy(&t->vocab, l->from);
+        BM_TRY(bm_vocab_copy(&t->vocab, l->from));
+        if (!bm_vocab_is_nfc(t->vocab)) /* its labels stay as they are */
+            t->form = "none";
+        return BM_OK;
     }
     return i->numbered ? BM_OK : map(l, t->vocab);
 }

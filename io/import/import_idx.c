@@ -136,7 +136,7 @@ static bm_status rewind_file(idx_file *f, size_t rank)
     return read_header(f, rank);
 }
 
-/* Replaces the last `from` in the file's name by `to`. */
+/* Replaces the first `from` in the file's name by `to`. */
 static void rename_word(char *path, size_t room, const char *from,
                         const char *to)
 {

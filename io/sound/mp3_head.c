@@ -7,16 +7,22 @@ static int64_t four(const unsigned char *p)
     return (int64_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
 }
 
-/* The length of the ID3 tag in front of the frames, in steps of 7 bits. */
-static int64_t tag_length(bm_sound_bytes *b)
+/* The length of the ID3 tag at this byte, in steps of 7 bits; 0: there is none. */
+static int64_t tag_at(bm_sound_bytes *b, int64_t at)
 {
     unsigned char head[10];
 
-    if (!bm_sound_bytes_get(b, 0, head, sizeof head) ||
+    if (!bm_sound_bytes_get(b, at, head, sizeof head) ||
         memcmp(head, "ID3", 3) != 0)
         return 0;
     return 10 + ((int64_t)(head[6] & 0x7f) << 21 | (head[7] & 0x7f) << 14 |
                  (head[8] & 0x7f) << 7 | (head[9] & 0x7f));
+}
+
+/* Of that in front of the frames. */
+static int64_t tag_length(bm_sound_bytes *b)
+{
+    return tag_at(b, 0);
 }
 
 /* Bytes between the start of a frame of layer III and its "Xing"; 0: it is no
@@ -104,6 +110,25 @@ static bool is_next(const unsigned char *first, const unsigned char *frame,
     for (size_t i = 0; i < n; i++)
         if (((first[i] ^ frame[i]) & same[i]) != 0)
             return false;
+    return true;
+}
+
+bool bm_mp3_has_frames(bm_sound_bytes *b, int64_t n)
+{
+    int64_t at = tag_length(b), count = 0;
+    unsigned char first[4], frame[4];
+
+    if (!bm_mp3_is(b) || !bm_sound_bytes_get(b, at, first, sizeof first))
+        return false;
+    for (int64_t size = 0; count < n; count++, at += size) {
+        at += tag_at(b, at);
+        if (!bm_sound_bytes_get(b, at, frame, sizeof frame) ||
+            !is_next(first, frame, sizeof frame))
+            return false;
+        size = frame_size(frame);
+        if (size == 0)
+            return false;
+    }
     return true;
 }
 

@@ -18,6 +18,9 @@ bool bm_mp3_is(bm_sound_bytes *b);
 /* False if it is no MP3, or has no such header. */
 bool bm_mp3_head_read(bm_sound_bytes *b, bm_mp3_head *out);
 
+/* Has it at least n frames? An ID3 tag may be between them. */
+bool bm_mp3_has_frames(bm_sound_bytes *b, int64_t n);
+
 /* Does it end within a frame? A tag or other bytes after the last frame are no
  * frame; false if the sizes of its frames are not in their headers (free
  * format). */

@@ -179,6 +179,14 @@ static bm_status open_source(source *f, bm_sound *s, const char *path,
     BM_TRY(bm_sound_bytes_open(&f->bytes, path, problem));
     if (bm_problem_is(problem))
         return BM_OK;
+    if (bm_sound_is_joined(&f->bytes)) {
+        bm_problem_set(problem, "several recordings in one file",
+                       "%s: several recordings, one behind the other, of which "
+                       "only the first would be read; make one of them with "
+                       "ffmpeg -i FILE -c:a flac OUT.flac, or split the file",
+                       path);
+        return check_disk(f);
+    }
     f->endless = bm_mp3_is(&f->bytes);
     repair(f);
     f->bytes.at = 0;
@@ -373,12 +381,20 @@ static bm_status read_frames(source *f, bm_sound *s, long channel, bool dropped,
     return BM_OK;
 }
 
+/* libsndfile calls it seekable, but seeks only to its start. */
+static bool is_dwvw(const source *f)
+{
+    int codec = f->info.format & SF_FORMAT_SUBMASK;
+
+    return codec >= SF_FORMAT_DWVW_12 && codec <= SF_FORMAT_DWVW_N;
+}
+
 /* Formats without an index; and FLAC in an archive, whose seeking could find a
  * frame of the next recording. */
 static bool must_be_read(const source *f)
 {
     return !f->info.seekable || family(f) == SF_FORMAT_OGG ||
-           family(f) == SF_FORMAT_MPEG ||
+           family(f) == SF_FORMAT_MPEG || is_dwvw(f) ||
            (f->bytes.begin > 0 && f->bytes.size == 0);
 }
 

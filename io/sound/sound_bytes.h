@@ -46,10 +46,11 @@ typedef struct bm_wav_data {
 /* False: it is not a WAV file, or ends before its samples. Moves b->at. */
 bool bm_wav_data_find(bm_sound_bytes *b, bm_wav_data *out);
 
-/* Programs that write to a pipe put 0 or almost 2^31 or 2^32 for a size. */
+/* Programs that write to a pipe put 0 or almost 2^31 or 2^32 for a size. SoX
+ * rounds 0x7ffff000 down to whole blocks, which have up to 65535 bytes. */
 static inline bool bm_wav_size_is_known(int64_t size)
 {
-    return size > 0 && size < 0x7ffff000;
+    return size > 0 && size < 0x7fff0000;
 }
 
 /* The size of a WAV file by its first 8 bytes; 0: it is not a WAV file, or the

@@ -35,6 +35,48 @@ static bool ogg_ends(bm_sound_bytes *b)
     return false;
 }
 
+/* The pages of the streams that are in it at the same time begin before all others. */
+static bool ogg_is_joined(bm_sound_bytes *b)
+{
+    enum { BEGINS = 2 };
+    unsigned char page[HEAD + 255];
+    int64_t length = bm_sound_bytes_length(b);
+    bool behind = false;
+
+    for (int64_t at = 0; at + HEAD <= length;) {
+        size_t left = (size_t)(length - at);
+        size_t n = left < sizeof page ? left : sizeof page;
+
+        if (!bm_sound_bytes_get(b, at, page, n) ||
+            memcmp(page, "OggS\0", 5) != 0)
+            return false;
+        if ((page[5] & BEGINS) == 0)
+            behind = true;
+        else if (behind)
+            return true;
+        at += (int64_t)page_size(page, n);
+    }
+    return false;
+}
+
+static bool mp3_is_joined(bm_sound_bytes *b)
+{
+    enum { SPARE = 2 }; /* the frame with the header, and one more */
+    bm_mp3_head h;
+
+    return bm_mp3_head_read(b, &h) &&
+           bm_mp3_has_frames(b, h.frames + SPARE + 1);
+}
+
+bool bm_sound_is_joined(bm_sound_bytes *b)
+{
+    unsigned char head[4] = {0};
+
+    if (!bm_sound_bytes_get(b, 0, head, sizeof head))
+        return false;
+    return memcmp(head, "OggS", 4) == 0 ? ogg_is_joined(b) : mp3_is_joined(b);
+}
+
 /* Encoders count the frame with the header, or do not. */
 static bool mp3_ends(bm_sound_bytes *b, size_t samples)
 {

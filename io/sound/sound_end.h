@@ -10,4 +10,9 @@
  * b->at. */
 bool bm_sound_is_cut(bm_sound_bytes *b, size_t samples);
 
+/* Is it several recordings, one behind the other, of which libsndfile reads the
+ * first: Ogg with a beginning behind other pages, MP3 with more frames than its
+ * header counts? */
+bool bm_sound_is_joined(bm_sound_bytes *b);
+
 #endif

@@ -441,6 +441,23 @@ static void test_errors_of_lexicons_are_placed(void **state)
     refused_lexicon("AB\n", "it lacks \"A\" of \"AB\"; do upper and lower");
 }
 
+static void test_a_spelling_may_have_the_name_space(void **state)
+{
+    bm_vocab *vocab = vocabulary("<blank>\nch\n<space>\n", true);
+    bm_lexicon *l = NULL;
+    int32_t labels[2] = {0};
+
+    (void)state;
+    write_text("lexicon.txt", "a ch <space>\n");
+    assert_ok(bm_lexicon_read(&l, in_folder("lexicon.txt"), vocab));
+    assert_int_equal(l->n_spellings, 1);
+    assert_int_equal(bm_lexicon_spelling(l, 0, labels), 2);
+    assert_int_equal(labels[0], 1);
+    assert_int_equal(labels[1], 2);
+    bm_lexicon_free(l);
+    bm_vocab_free(vocab);
+}
+
 /* Kaldi's lexicon.txt has words for what is not spoken. */
 static void test_words_with_unknown_symbols_are_left_out(void **state)
 {
@@ -619,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_hot_words_are_boosted_where_they_stand),
         cmocka_unit_test(test_decomposed_accents_are_composed),
         cmocka_unit_test(test_errors_of_lexicons_are_placed),
+        cmocka_unit_test(test_a_spelling_may_have_the_name_space),
         cmocka_unit_test(test_words_with_unknown_symbols_are_left_out),
         cmocka_unit_test(test_errors_of_hot_words_are_named),
         cmocka_unit_test(test_many_hot_words_have_a_lexicon_without_spaces),

@@ -31,9 +31,10 @@ static size_t four(const tiff *t, size_t at)
     return t->little ? a | b << 16 : a << 16 | b;
 }
 
-/* The orientation of the first list of entries; 1: there is none. */
-static int read_tiff(tiff t)
+/* That of the first list of entries. */
+int bm_exif_orientation_of_notes(const uint8_t *notes, size_t size)
 {
+    tiff t = {notes, size, false};
     size_t at = 0, n = 0;
 
     if (t.size < 8 ||
@@ -70,8 +71,8 @@ int bm_exif_orientation(const uint8_t *jpeg, size_t size)
             return 1;
         if (jpeg[at + 1] == APP1 && length >= 2 + sizeof exif &&
             memcmp(data, exif, sizeof exif) == 0)
-            return read_tiff(
-                (tiff){data + sizeof exif, length - 2 - sizeof exif, false});
+            return bm_exif_orientation_of_notes(data + sizeof exif,
+                                                length - 2 - sizeof exif);
         at += 2 + length;
     }
     return 1;

@@ -3,10 +3,33 @@
 #include "io/import/images/image_exif.h"
 #include "io/import/images/image_file_parts.h"
 
+#include <string.h>
 #include <turbojpeg.h>
 
 static const int flags =
     TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS | TJFLAG_ACCURATEDCT;
+
+static bool run(bm_line_image *out, const bm_image_source *s, tjhandle jpeg,
+                int how)
+{
+    return tjDecompress2(jpeg, s->bytes, s->size, out->grey, (int)out->width, 0,
+                         (int)out->height, TJPF_GRAY, how) == 0;
+}
+
+/* Surplus bytes between the pixels and the end do no harm: of pixels that are
+ * missing libjpeg-turbo warns before. */
+static bool decompress(bm_line_image *out, const bm_image_source *s,
+                       tjhandle jpeg)
+{
+    static const char surplus[] = "extraneous bytes before marker 0xd9";
+
+    if (run(out, s, jpeg, flags))
+        return true;
+    if (strstr(tjGetErrorStr2(jpeg), surplus) == NULL)
+        return false;
+    return run(out, s, jpeg, flags & ~TJFLAG_STOPONWARNING) ||
+           strstr(tjGetErrorStr2(jpeg), surplus) != NULL;
+}
 
 static bm_status decode(bm_line_image *out, const bm_image_source *s,
                         tjhandle jpeg, bm_problem *problem)
@@ -29,9 +52,7 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
         return BM_OK;
     }
     BM_TRY(bm_image_room(out, s, (size_t)width, (size_t)height, problem));
-    if (!bm_problem_is(problem) &&
-        tjDecompress2(jpeg, s->bytes, s->size, out->grey, width, 0, height,
-                      TJPF_GRAY, flags) != 0)
+    if (!bm_problem_is(problem) && !decompress(out, s, jpeg))
         bm_image_damaged(s, tjGetErrorStr2(jpeg), problem);
     if (bm_problem_is(problem))
         return BM_OK;

@@ -57,6 +57,24 @@ static toff_t size(thandle_t self)
     return ((reading *)self)->source->size;
 }
 
+/* Mapped, uncompressed tiles of any size are read; otherwise libtiff rounds up the
+ * room for a tile and calls it damaged. */
+static int map(thandle_t self, void **base, toff_t *n)
+{
+    const bm_image_source *s = ((reading *)self)->source;
+
+    *base = (void *)s->bytes;
+    *n = s->size;
+    return 1;
+}
+
+static void unmap_none(thandle_t self, void *base, toff_t n)
+{
+    (void)self;
+    (void)base;
+    (void)n;
+}
+
 static int close_none(thandle_t self)
 {
     (void)self;
@@ -101,21 +119,69 @@ static TIFF *open_memory(reading *r)
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, most_memory);
     TIFFOpenOptionsSetErrorHandlerExtR(options, keep_fault, r);
     TIFFOpenOptionsSetWarningHandlerExtR(options, keep_silent, r);
-    tiff = TIFFClientOpenExt(r->source->path, "rm", r, read_some, write_none,
-                             seek, close_none, size, NULL, NULL, options);
+    tiff = TIFFClientOpenExt(r->source->path, "r", r, read_some, write_none,
+                             seek, close_none, size, map, unmap_none, options);
     TIFFOpenOptionsFree(options);
     return tiff;
 }
 
 /* ---- pixels --------------------------------------------------------------- */
 
-/* Colours, which are multiplied by alpha, to grey on white. */
-static void flatten(const uint32_t *colours, size_t n, uint8_t *grey)
+/* What the samples of a file are. */
+typedef struct kind {
+    uint16_t bits, format, photometric;
+    uint16_t
+        alpha_of_grey; /* EXTRASAMPLE_.., where each grey is followed by one */
+} kind;
+
+static kind kind_of(TIFF *tiff)
+{
+    kind k = {.photometric = PHOTOMETRIC_RGB};
+    uint16_t samples = 0, planes = 0, n = 0, *extra = NULL;
+
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_BITSPERSAMPLE, &k.bits);
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLEFORMAT, &k.format);
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_PLANARCONFIG, &planes);
+    TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &k.photometric);
+    TIFFGetFieldDefaulted(tiff, TIFFTAG_EXTRASAMPLES, &n, &extra);
+    if (k.photometric <= PHOTOMETRIC_MINISBLACK && samples == 2 && n == 1 &&
+        planes == PLANARCONFIG_CONTIG)
+        k.alpha_of_grey = extra[0];
+    return k;
+}
+
+/* Kinds that libtiff would show wrongly. */
+static bool check_kind(const bm_image_source *s, kind k, bm_problem *problem)
+{
+    const char *what = NULL;
+
+    if (k.format == SAMPLEFORMAT_INT)
+        what = "numbers with a sign";
+    else if (k.alpha_of_grey != EXTRASAMPLE_UNSPECIFIED && k.bits != 8)
+        what = "grey and alpha of other than 8 bits";
+    else if (k.alpha_of_grey == EXTRASAMPLE_ASSOCALPHA &&
+             k.photometric == PHOTOMETRIC_MINISWHITE)
+        what = "grey with 0 for white, multiplied by alpha";
+    if (what != NULL)
+        bm_problem_set(problem, "of a kind that is not read",
+                       "%s: a TIFF of %s; convert it to grey or RGB with 8 "
+                       "bits and without alpha, or leave it out",
+                       s->path, what);
+    return what == NULL;
+}
+
+/* Colours, which libtiff multiplies by alpha, to grey on white. `multiply`: it did
+ * not. */
+static void flatten(const uint32_t *colours, size_t n, bool multiply,
+                    uint8_t *grey)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t c = colours[i];
         unsigned value = bm_image_luma(TIFFGetR(c), TIFFGetG(c), TIFFGetB(c));
-        unsigned sum = value + 255 - TIFFGetA(c);
+        unsigned alpha = TIFFGetA(c);
+        unsigned sum =
+            (multiply ? (value * alpha + 127) / 255 : value) + 255 - alpha;
 
         grey[i] = (uint8_t)(sum < 255 ? sum : 255);
     }
@@ -128,6 +194,7 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
 {
     uint32_t width = 0, height = 0, *colours = NULL;
     uint16_t orientation = ORIENTATION_TOPLEFT;
+    kind k = kind_of(tiff);
     char why[1024] = ""; /* as libtiff has it */
     bm_status status = BM_OK;
 
@@ -144,6 +211,8 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
                        s->path, why);
         return BM_OK;
     }
+    if (!check_kind(s, k, problem))
+        return BM_OK;
     TIFFGetFieldDefaulted(tiff, TIFFTAG_ORIENTATION, &orientation);
     colours = malloc(out->width * out->height * sizeof *colours);
     if (colours == NULL)
@@ -151,7 +220,8 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
                        out->width * out->height, s->path);
     if (TIFFReadRGBAImageOriented(tiff, width, height, colours, orientation,
                                   1) == 1) {
-        flatten(colours, out->width * out->height, out->grey);
+        flatten(colours, out->width * out->height,
+                k.alpha_of_grey == EXTRASAMPLE_UNASSALPHA, out->grey);
         status = bm_image_turn(out, orientation);
         r->fault[0] = '\0';
     } else if (r->fault[0] == '\0') {

@@ -134,7 +134,8 @@ static bm_status report_others(const char *folder, size_t others, size_t files)
         return BM_FAIL(
             BM_ERR_FORMAT,
             "%s: none of its XML files is PAGE XML or ALTO, with the "
-            "root <PcGts> or <alto>",
+            "root <PcGts> or <alto>; give the folder of the pages, such as "
+            "page/ of an export of Transkribus",
             folder);
     if (others > 0)
         bm_log(

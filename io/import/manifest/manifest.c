@@ -200,6 +200,10 @@ static bm_status refuse_line(const bm_manifest *m, const char *line)
     bool image = strcmp(m->kind, "image") == 0;
 
     kind = kind != NULL ? kind : bm_kind_text;
+    if (strncmp(line, "sep=", 4) == 0)
+        return BM_FAIL(BM_ERR_FORMAT,
+                       "%s:1: \"%.20s\" is for Excel alone; delete this line",
+                       m->path, line);
     if (image && (line[0] == '<' || bm_ends_with(line, ".xml") ||
                   bm_is_image_name(line)))
         return refuse_lines_of_images(m, line);

@@ -371,7 +371,6 @@ static bm_status read_directory(directory *d)
     m->path = strdup(rows->path);
     if (m->path == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory for %s", d->path);
-    BM_TRY(bm_manifest_verdict(m, BM_ERR_FORMAT, "problem", "problems"));
     BM_TRY(add_rows(d, rows));
     if (m->n == 0 && m->faults.n == 0)
         return BM_FAIL(BM_ERR_FORMAT, "%s is empty", rows->path);

@@ -27,11 +27,12 @@ char bm_manifest_delimiter(const char *header)
     return ',';
 }
 
-/* Cuts the value at *at off, without its quotes, and ends it with '\0'. *at
- * becomes NULL after the last one. Returns NULL if a quote is not closed. */
+/* Cuts the value at *at off, without its quotes and the blanks around it, and ends
+ * it with '\0'. *at becomes NULL after the last one. Returns NULL if a quote is not
+ * closed. */
 static char *next_value(char **at, char delimiter)
 {
-    char *from = *at, *to = from, *c = from;
+    char *from = *at + strspn(*at, " "), *to = from, *c = from, *quoted = from;
 
     if (strchr(",;", delimiter) != NULL && *c == '"') {
         for (c++; *c != '\0' && (*c != '"' || c[1] == '"'); c++) {
@@ -41,13 +42,12 @@ static char *next_value(char **at, char delimiter)
         if (*c == '\0')
             return NULL;
         c++;
-        while (*c != '\0' && *c != delimiter)
-            *to++ = *c++;
-    } else {
-        while (*c != '\0' && *c != delimiter)
-            c++;
-        to = c;
+        quoted = to;
     }
+    while (*c != '\0' && *c != delimiter)
+        *to++ = *c++;
+    while (to > quoted && to[-1] == ' ')
+        to--;
     *at = *c != '\0' ? c + 1 : NULL;
     *to = '\0';
     return from;

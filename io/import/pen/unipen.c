@@ -24,7 +24,7 @@ enum {
 static const char blanks[] = " \t\r";
 
 /* Where numbers and strings of the current keyword go. */
-typedef enum state { ELSEWHERE, POINTS, SEGMENT } state;
+typedef enum state { ELSEWHERE, POINTS } state;
 
 typedef struct reading {
     bm_unipen *u;

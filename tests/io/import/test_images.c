@@ -17,6 +17,7 @@
 #include <string.h>
 #include <tiffio.h>
 #include <turbojpeg.h>
+#include <zlib.h>
 
 enum { WIDTH = 37, HEIGHT = 11, PIXELS = WIDTH * HEIGHT };
 
@@ -62,14 +63,10 @@ static void write_deep_png(const char *name, const uint8_t *pixels)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Rows of `bytes` bytes each. */
-static void write_tiff(const char *name, const char *mode, unsigned compression,
-                       unsigned samples, unsigned bits, const uint8_t *rows,
-                       size_t bytes)
+/* Writes the rest of a file that was begun. */
+static void finish_tiff(TIFF *tiff, unsigned compression, unsigned samples,
+                        unsigned bits, const uint8_t *rows, size_t bytes)
 {
-    TIFF *tiff = TIFFOpen(in_folder(name), mode);
-
-    assert_non_null(tiff);
     TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, WIDTH);
     TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, HEIGHT);
     TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, bits);
@@ -83,6 +80,29 @@ static void write_tiff(const char *name, const char *mode, unsigned compression,
         assert_int_equal(
             TIFFWriteScanline(tiff, (void *)(rows + y * bytes), y, 0), 1);
     TIFFClose(tiff);
+}
+
+/* Rows of `bytes` bytes each. */
+static void write_tiff(const char *name, const char *mode, unsigned compression,
+                       unsigned samples, unsigned bits, const uint8_t *rows,
+                       size_t bytes)
+{
+    TIFF *tiff = TIFFOpen(in_folder(name), mode);
+
+    assert_non_null(tiff);
+    finish_tiff(tiff, compression, samples, bits, rows, bytes);
+}
+
+/* Grey and alpha. */
+static void write_alpha(const char *name, uint16_t alpha, unsigned bits,
+                        const uint8_t *rows, size_t bytes)
+{
+    TIFF *tiff = TIFFOpen(in_folder(name), "w");
+
+    assert_non_null(tiff);
+    TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 2);
+    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &alpha);
+    finish_tiff(tiff, COMPRESSION_NONE, 2, bits, rows, bytes);
 }
 
 static void write_map(const char *name, const char *head, const uint8_t *bytes,
@@ -256,6 +276,39 @@ static void test_photographs_are_read(void **_)
     }
 }
 
+/* Bytes before the end (ff d9) that are no pixels, more than the decoder fetches in
+ * advance; and pixels that are missing, with and without other bytes there. */
+static void test_surplus_bytes_of_a_photograph_are_skipped(void **_)
+{
+    enum { SURPLUS = 40 };
+    uint8_t smooth[PIXELS];
+    size_t n = write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
+    char *jpeg = slurp(in_folder("a.jpg"), &n);
+    char *whole = malloc(n + SURPLUS);
+    bm_line_image image = {0};
+
+    (void)_;
+    assert_non_null(whole);
+    memcpy(whole, jpeg, n - 2);
+    memset(whole + n - 2, 1, SURPLUS);
+    memcpy(whole + n + SURPLUS - 2, "\xff\xd9", 2);
+    write_bytes("b.jpg", whole, n + SURPLUS);
+    image = read_image("b.jpg");
+    for (size_t i = 0; i < PIXELS; i++)
+        assert_in_range(image.grey[i] + 2, smooth[i], smooth[i] + 4);
+    bm_line_image_free(&image);
+    memcpy(whole + n - 40, "\xff\xd9", 2);
+    write_bytes("b.jpg", whole, n - 38);
+    assert_non_null(strstr(problem_of("b.jpg", BM_MOST_LINE_PIXELS),
+                           "b.jpg: damaged, or cut off"));
+    memcpy(whole + n - 40, "\1\2\3\xff\xd9", 5);
+    write_bytes("b.jpg", whole, n - 35);
+    assert_non_null(strstr(problem_of("b.jpg", BM_MOST_LINE_PIXELS),
+                           "b.jpg: damaged, or cut off"));
+    free(whole);
+    free(jpeg);
+}
+
 /* Puts an Exif segment behind the first two bytes of a.jpg, to b.jpg: an entry
  * of another tag, and the orientation. `little`: the order of its bytes. */
 static void add_exif(int orientation, bool little)
@@ -353,6 +406,121 @@ static void test_a_tiff_of_another_kind_is_called_so(void **_)
             NULL ||
         strstr(problem, "32-bit samples); convert it to grey or RGB") == NULL)
         fail_msg("\"%s\"", problem);
+}
+
+/* A grey with alpha after it, on white: grey alpha + 255 (1 - alpha / 255). */
+static void test_grey_with_alpha_is_on_white(void **_)
+{
+    static const uint8_t pairs[5][2] = {
+        {0, 0}, {0, 255}, {200, 255}, {100, 51}, {50, 102}};
+    static const uint16_t kinds[] = {EXTRASAMPLE_UNASSALPHA,
+                                     EXTRASAMPLE_ASSOCALPHA};
+    /* 100 x 0.2 + 204 and 50 x 0.4 + 153; multiplied before, 20 + 204 .. */
+    static const uint8_t grey[5] = {255, 0, 200, 224, 173};
+    uint8_t rows[PIXELS][2], deep[PIXELS][2][2] = {{{0}}};
+
+    (void)_;
+    for (size_t k = 0; k < 2; k++) {
+        bm_line_image image = {0};
+
+        for (size_t i = 0; i < PIXELS; i++) {
+            memcpy(rows[i], pairs[i % 5], 2);
+            if (k == 1)
+                rows[i][0] = (uint8_t)(rows[i][0] * rows[i][1] / 255);
+        }
+        write_alpha("alpha.tif", kinds[k], 8, rows[0], sizeof rows[0] * WIDTH);
+        image = read_image("alpha.tif");
+        for (size_t i = 0; i < PIXELS; i++)
+            assert_int_equal(image.grey[i], grey[i % 5]);
+        bm_line_image_free(&image);
+        write_alpha("alpha.tif", kinds[k], 16, deep[0][0],
+                    sizeof deep[0] * WIDTH);
+        assert_non_null(
+            strstr(problem_of("alpha.tif", BM_MOST_LINE_PIXELS),
+                   "alpha.tif: a TIFF of grey and alpha of other than 8 bits; "
+                   "convert it to grey or RGB with 8 bits and without alpha"));
+    }
+}
+
+static void test_samples_with_a_sign_are_not_read(void **_)
+{
+    TIFF *tiff = NULL;
+
+    (void)_;
+    write_tiff("signed.tif", "w", COMPRESSION_LZW, 1, 8, picture(), WIDTH);
+    tiff = TIFFOpen(in_folder("signed.tif"), "r+");
+    assert_non_null(tiff);
+    TIFFSetField(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_INT);
+    assert_int_equal(TIFFRewriteDirectory(tiff), 1);
+    TIFFClose(tiff);
+    assert_non_null(strstr(problem_of("signed.tif", BM_MOST_LINE_PIXELS),
+                           "signed.tif: a TIFF of numbers with a sign; convert "
+                           "it to grey"));
+}
+
+/* A tile of 16 x 16 has 256 bytes. */
+static void test_small_tiles_are_read(void **_)
+{
+    enum { SIDE = 16, ACROSS = (WIDTH + SIDE - 1) / SIDE };
+    TIFF *tiff = TIFFOpen(in_folder("tiles.tif"), "w");
+    bm_line_image image = {0};
+
+    (void)_;
+    assert_non_null(tiff);
+    TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, WIDTH);
+    TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, HEIGHT);
+    TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+    TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
+    TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+    TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    TIFFSetField(tiff, TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+    TIFFSetField(tiff, TIFFTAG_TILEWIDTH, SIDE);
+    TIFFSetField(tiff, TIFFTAG_TILELENGTH, SIDE);
+    for (unsigned t = 0; t < ACROSS; t++) {
+        uint8_t tile[SIDE][SIDE] = {{0}};
+
+        for (unsigned y = 0; y < HEIGHT; y++)
+            for (unsigned x = 0; x < SIDE && t * SIDE + x < WIDTH; x++)
+                tile[y][x] = picture()[y * WIDTH + t * SIDE + x];
+        assert_int_equal(TIFFWriteEncodedTile(tiff, t, tile, sizeof tile),
+                         sizeof tile);
+    }
+    TIFFClose(tiff);
+    image = read_image("tiles.tif");
+    assert_memory_equal(image.grey, picture(), PIXELS);
+    bm_line_image_free(&image);
+}
+
+/* The chunk of Exif behind the header of a.png, of 8 + 25 bytes, to b.png. */
+static void test_png_is_turned_upright(void **_)
+{
+    enum { HEADER = 33, NOTES = 26 };
+    size_t n = 0;
+    char *png = NULL, *whole = NULL;
+
+    (void)_;
+    write_png("a.png");
+    png = slurp(in_folder("a.png"), &n);
+    whole = malloc(n + NOTES + 12);
+    assert_non_null(whole);
+    for (int k = 1; k <= 8; k++) {
+        unsigned char chunk[8 + NOTES + 4] = {
+            0,   0,   0,   NOTES, 'e', 'X', 'I',
+            'f', 'M', 'M', 0,     42,  0,   0,
+            0,   8,   0,   1,     1,   18,  0,
+            3,   0,   0,   0,     1,   0,   (unsigned char)k};
+        unsigned long sum = crc32(0, chunk + 4, 4 + NOTES);
+
+        for (int i = 0; i < 4; i++)
+            chunk[8 + NOTES + i] = (unsigned char)(sum >> (24 - 8 * i));
+        memcpy(whole, png, HEADER);
+        memcpy(whole + HEADER, chunk, sizeof chunk);
+        memcpy(whole + HEADER + sizeof chunk, png + HEADER, n - HEADER);
+        write_bytes("b.png", whole, n + sizeof chunk);
+        check_upright("b.png", picture(), k, 0);
+    }
+    free(whole);
+    free(png);
 }
 
 static void test_damaged_notes_of_a_camera_are_ignored(void **_)
@@ -712,9 +880,14 @@ int main(void)
         cmocka_unit_test(test_bits_are_black_and_white),
         cmocka_unit_test(test_colours_become_brightness),
         cmocka_unit_test(test_photographs_are_read),
+        cmocka_unit_test(test_surplus_bytes_of_a_photograph_are_skipped),
         cmocka_unit_test(test_photographs_are_turned_upright),
         cmocka_unit_test(test_scans_are_turned_upright),
         cmocka_unit_test(test_a_tiff_of_another_kind_is_called_so),
+        cmocka_unit_test(test_grey_with_alpha_is_on_white),
+        cmocka_unit_test(test_samples_with_a_sign_are_not_read),
+        cmocka_unit_test(test_small_tiles_are_read),
+        cmocka_unit_test(test_png_is_turned_upright),
         cmocka_unit_test(test_damaged_notes_of_a_camera_are_ignored),
         cmocka_unit_test(test_damaged_files_are_problems),
         cmocka_unit_test(test_sizes_are_checked_before_memory_is_taken),

@@ -159,6 +159,24 @@ static void test_faults_of_a_data_directory_name_file_and_line(void **state)
     }
 }
 
+static void test_a_duplicate_key_does_not_hide_other_faults(void **state)
+{
+    bm_manifest *m = NULL;
+
+    (void)state;
+    make_directory();
+    write_text("data/a.wav", "");
+    write_text("data/wav.scp", "rec a.wav\n");
+    write_text("data/text", "u1 one\nu1 two\n");
+    write_text("data/segments", "u1 other 0 1\nu2 rec 0.3 0.1\n");
+    assert_int_equal(open_directory(&m, "audio", false), BM_ERR_FORMAT);
+    if (strstr(bm_last_error(), "data: 3 problems:") == NULL ||
+        strstr(bm_last_error(), "data/text:2: duplicate key") == NULL ||
+        strstr(bm_last_error(), "data/segments:1: recording") == NULL ||
+        strstr(bm_last_error(), "data/segments:2: END 0.1") == NULL)
+        fail_msg("%s", bm_last_error());
+}
+
 /* What is wrong with all lines is told once, with what to do. */
 static void test_one_cause_is_one_line(void **state)
 {
@@ -305,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_files_of_a_data_directory_may_be_compressed),
         cmocka_unit_test(test_segments_are_excerpts_of_recordings),
         cmocka_unit_test(test_faults_of_a_data_directory_name_file_and_line),
+        cmocka_unit_test(test_a_duplicate_key_does_not_hide_other_faults),
         cmocka_unit_test(test_one_cause_is_one_line),
         cmocka_unit_test(test_a_directory_without_a_list_says_what_is_missing),
         cmocka_unit_test(test_commands_are_run_if_they_may_be),

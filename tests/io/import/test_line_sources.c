@@ -448,7 +448,9 @@ static void test_other_xml_beside_pages_is_ignored(void **_)
     make_folder("export");
     write_text("export/METS.xml", "<mets><fileSec/></mets>");
     check_failure(in_folder("export"), "", BM_ERR_FORMAT,
-                  "export: none of its XML files is PAGE XML or ALTO");
+                  "export: none of its XML files is PAGE XML or ALTO, with "
+                  "the root <PcGts> or <alto>; give the folder of the pages, "
+                  "such as page/ of an export of Transkribus");
     write_page("export/p1.png", 20, 30);
     write_xml("export/p1.xml", "p1", "one");
     open_images(&i, in_folder("export"), "");

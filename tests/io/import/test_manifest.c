@@ -295,6 +295,9 @@ static void test_names_of_other_programs_are_known(void **state)
          "ann"},
         {"ID\tAudio\tText\nu\ta.wav\tone\n", "u", "one", ""},
         {"id;path;sentence\nu;a.wav;\"one; two\"\n", "u", "one; two", ""},
+        {"id, path , sentence\nu, a.wav , one two \n", "u", "one two", ""},
+        {"id, path, sentence\nu, \"a.wav\" , \" one, two\"\n", "u", " one, two",
+         ""},
         {"id,path,audio,text,label\nu,b.wav,a.wav,one,7\n", "u", "one", ""},
         {"audio_file|text|speaker_name\na.wav|\"one\", two; \"three|ann\n", "a",
          "\"one\", two; \"three", "ann"},
@@ -345,6 +348,8 @@ static void test_a_refused_table_gets_a_remedy(void **state)
          "sentence, transcript, transcription, label; speaker, client_id, "
          "spk, speaker_id, speaker_name; start, offset; duration; end. Rename "
          "the columns, or add a header such as audio|text"},
+        {"audio", "sep=;\nid;path\n",
+         "m.jsonl:1: \"sep=;\" is for Excel alone; delete this line"},
         {"image", "a.png\tone\n", "or add a header such as image<TAB>text"},
         {"image", "l1 A|MOVE|to\n", "--image-dir DIR, and a manifest is JSON"},
         {"image", "l1 one, two\n", "--image-dir DIR, and a manifest is JSON"},

@@ -3,6 +3,7 @@
  * and as its SimpleHDFWriter lay them out.
  */
 #include "io/import/importer.h"
+#include "io/shard/shard.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -537,6 +538,43 @@ static void test_a_shard_is_packed_again(void **state)
     assert_says(o.err, "as deltas: features.deltas = 1");
 }
 
+/* "<space>" is a name like others there. */
+static void test_a_vocabulary_keeps_all_subwords(void **state)
+{
+    static const char *const names[] = {"ch", "<space>", "a", NULL};
+    const layout l = {.key = "classes",
+                      .labels = names,
+                      .n_labels = {2, 1},
+                      .tags = {"s1", "s2"}};
+
+    (void)state;
+    (void)write_file("subwords.hdf", &l);
+    assert_code(BMUF("pack", "--returnn", "subwords.hdf", "--out", "sub"), 0);
+    assert_code(BMUF("pack", "--returnn", "subwords.hdf", "--out", "again",
+                     "--vocab", "sub"),
+                0);
+    assert_says(BMUF("info", "sub", "--json").out, "\"labels\": 3");
+    assert_says(BMUF("info", "again", "--json").out, "\"labels\": 3");
+}
+
+/* Names of classes are not composed. */
+static void test_the_form_is_that_of_the_classes(void **state)
+{
+    static const char *const names[] = {"e\xcc\x81", "b", "c", NULL};
+    const layout l = {.key = "classes",
+                      .labels = names,
+                      .n_labels = {2, 1},
+                      .tags = {"s1", "s2"}};
+    bm_shard *shard = NULL;
+
+    (void)state;
+    (void)write_file("decomposed.hdf", &l);
+    assert_code(BMUF("pack", "--returnn", "decomposed.hdf", "--out", "nfd"), 0);
+    assert_ok(bm_shard_open(&shard, in_folder("nfd/data-00000.bmuf.h5")));
+    assert_string_equal(bm_shard_text_form(shard), "none");
+    bm_shard_close(shard);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -552,6 +590,8 @@ int main(void)
         cmocka_unit_test(test_damaged_files_never_crash),
         cmocka_unit_test(test_a_crash_of_hdf5_is_an_error),
         cmocka_unit_test(test_a_shard_is_packed_again),
+        cmocka_unit_test(test_a_vocabulary_keeps_all_subwords),
+        cmocka_unit_test(test_the_form_is_that_of_the_classes),
     };
 
     return cmocka_run_group_tests_name("returnn", tests, folder_make,

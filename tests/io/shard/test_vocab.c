@@ -189,6 +189,21 @@ static void test_names_among_characters_are_classes_of_no_text(void **_)
     bm_vocab_free(w);
 }
 
+/* Of subwords, as RETURNN has them: their texts have no spaces as symbols. */
+static void test_a_word_may_be_called_space(void **_)
+{
+    bm_vocab *words = parsed("<blank>\nch\n<space>\n", true);
+    bm_vocab *characters = parsed("<blank>\nc\n<space>\n", false);
+
+    (void)_;
+    assert_int_equal(bm_vocab_class(words, "<space>"), 2);
+    assert_int_equal(bm_vocab_class(words, " "), -1);
+    assert_int_equal(bm_vocab_class(characters, "<space>"), 2);
+    assert_int_equal(bm_vocab_class(characters, " "), 2);
+    bm_vocab_free(words);
+    bm_vocab_free(characters);
+}
+
 static void test_a_learned_text_must_be_utf8(void **_)
 {
     bm_vocab *v = NULL;
@@ -402,6 +417,7 @@ int main(void)
             test_unknown_symbols_are_counted_and_the_first_is_returned),
         cmocka_unit_test(test_faults_of_a_file_are_reported_by_line),
         cmocka_unit_test(test_names_among_characters_are_classes_of_no_text),
+        cmocka_unit_test(test_a_word_may_be_called_space),
         cmocka_unit_test(test_a_learned_text_must_be_utf8),
         cmocka_unit_test(test_files_and_directories_are_read_back_equal),
         cmocka_unit_test(test_words_and_characters_are_different_vocabularies),

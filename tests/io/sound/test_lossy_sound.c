@@ -266,6 +266,40 @@ static void test_mp3_with_tags_is_complete(void **state)
     free(bytes);
 }
 
+/* One behind the other, as `cat` makes it, and MP3 with an ID3 tag between. */
+static void test_joined_recordings_are_problems(void **state)
+{
+    static const char tag[10 + 5] = {'I', 'D', '3', 4, 0, 0, 0, 0, 0, 5};
+
+    (void)state;
+    FOR_EACH (f, files) {
+        size_t size = 0;
+        char *bytes = NULL, *all = NULL;
+        const bm_excerpt parts[] = {{0}, {0.25, 0.5, 0}, {1.25, 0.5, 0}};
+
+        if (!write_lossy(f))
+            continue;
+        bytes = slurp(in_folder(files[f].name), &size);
+        all = malloc(2 * size + sizeof tag);
+        assert_non_null(all);
+        for (size_t gap = 0; gap <= (f == 2 ? sizeof tag : 0);
+             gap += sizeof tag) {
+            memcpy(all, bytes, size);
+            memcpy(all + size, tag, gap);
+            memcpy(all + size + gap, bytes, size);
+            write_bytes(files[f].name, all, 2 * size + gap);
+            FOR_EACH (p, parts) {
+                bm_sound s = read_part(files[f].name, parts[p],
+                                       "several recordings in one file");
+
+                bm_sound_free(&s);
+            }
+        }
+        free(all);
+        free(bytes);
+    }
+}
+
 static uint64_t digest_of(const char *folder)
 {
     bm_sound_folder f = {0};
@@ -382,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_truncated_recordings_are_problems),
         cmocka_unit_test(test_recordings_without_the_last_byte_are_truncated),
         cmocka_unit_test(test_mp3_with_tags_is_complete),
+        cmocka_unit_test(test_joined_recordings_are_problems),
         cmocka_unit_test(test_mp3_without_a_header_is_read_to_its_end),
         cmocka_unit_test(test_mp3_without_a_header_may_only_end_between_frames),
     };
