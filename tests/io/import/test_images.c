@@ -281,6 +281,7 @@ static void test_photographs_are_read(void **_)
 static void test_surplus_bytes_of_a_photograph_are_skipped(void **_)
 {
     enum { SURPLUS = 40 };
+    static const uint8_t end[] = {1, 2, 3, 0xff, 0xd9};
     uint8_t smooth[PIXELS];
     size_t n = write_jpeg("a.jpg", smooth, TJSAMP_GRAY);
     char *jpeg = slurp(in_folder("a.jpg"), &n);
@@ -291,17 +292,17 @@ static void test_surplus_bytes_of_a_photograph_are_skipped(void **_)
     assert_non_null(whole);
     memcpy(whole, jpeg, n - 2);
     memset(whole + n - 2, 1, SURPLUS);
-    memcpy(whole + n + SURPLUS - 2, "\xff\xd9", 2);
+    memcpy(whole + n + SURPLUS - 2, end + 3, 2);
     write_bytes("b.jpg", whole, n + SURPLUS);
     image = read_image("b.jpg");
     for (size_t i = 0; i < PIXELS; i++)
         assert_in_range(image.grey[i] + 2, smooth[i], smooth[i] + 4);
     bm_line_image_free(&image);
-    memcpy(whole + n - 40, "\xff\xd9", 2);
+    memcpy(whole + n - 40, end + 3, 2);
     write_bytes("b.jpg", whole, n - 38);
     assert_non_null(strstr(problem_of("b.jpg", BM_MOST_LINE_PIXELS),
                            "b.jpg: damaged, or cut off"));
-    memcpy(whole + n - 40, "\1\2\3\xff\xd9", 5);
+    memcpy(whole + n - 40, end, sizeof end);
     write_bytes("b.jpg", whole, n - 35);
     assert_non_null(strstr(problem_of("b.jpg", BM_MOST_LINE_PIXELS),
                            "b.jpg: damaged, or cut off"));
