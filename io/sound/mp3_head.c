@@ -120,16 +120,16 @@ bool bm_mp3_has_frames(bm_sound_bytes *b, int64_t n)
 
     if (!bm_mp3_is(b) || !bm_sound_bytes_get(b, at, first, sizeof first))
         return false;
-    for (int64_t size = 0; count < n; count++, at += size) {
-        at += tag_at(b, at);
-        if (!bm_sound_bytes_get(b, at, frame, sizeof frame) ||
-            !is_next(first, frame, sizeof frame))
-            return false;
-        size = frame_size(frame);
+    while (count < n && bm_sound_bytes_get(b, at, frame, sizeof frame)) {
+        bool next = is_next(first, frame, sizeof frame);
+        int64_t size = next ? frame_size(frame) : tag_at(b, at);
+
         if (size == 0)
             return false;
+        count += next;
+        at += size;
     }
-    return true;
+    return count >= n;
 }
 
 bool bm_mp3_ends_in_frame(bm_sound_bytes *b)
