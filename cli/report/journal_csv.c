@@ -110,33 +110,24 @@ static void take(void *self, const char *kind, json_t *event)
         collect(t, event);
 }
 
-static bm_status read_one(table *t, const char *directory)
+static bm_status read_one(void *self, const char *path, const char *name)
+{
+    table *t = self;
+
+    t->run = name;
+    t->attempt = 0;
+    return bm_journal_events(path, take, t);
+}
+
+/* It warns when it reads them for the second time. */
+static bm_status read_all(table *t, const char *directory)
 {
     char name[256];
 
+    if (!bm_is_run(directory))
+        return bm_runs_each(directory, t->out == NULL, read_one, t);
     bm_file_name(directory, name, sizeof name);
-    t->run = name;
-    t->attempt = 0;
-    return bm_journal_events(directory, take, t);
-}
-
-static bm_status read_all(table *t, const char *directory)
-{
-    struct dirent **names = NULL;
-    size_t n = 0;
-    bm_status status = BM_OK;
-
-    if (bm_is_run(directory))
-        return read_one(t, directory);
-    n = bm_runs_list(directory, &names);
-    for (size_t i = 0; i < n && status == BM_OK; i++) {
-        char path[4096];
-
-        bm_run_path(path, directory, names[i]->d_name);
-        status = read_one(t, path);
-    }
-    bm_runs_free(names, n);
-    return status;
+    return read_one(t, directory, name);
 }
 
 /* Names the kinds that there are. */
@@ -159,10 +150,11 @@ bm_status bm_journal_csv(const char *directory, const char *kind, FILE *out)
 
     if (t.columns == NULL || t.kinds == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for a table");
-    BM_TRY_DONE(read_all(&t, directory));
+    status = read_all(&t, directory);
+    if (json_object_size(t.kinds) == 0)
+        BM_TRY_DONE(status);
     if (kind != NULL && json_object_get(t.kinds, kind) == NULL)
-        status = no_such_kind(&t, directory);
-    BM_TRY_DONE(status);
+        BM_TRY_DONE(no_such_kind(&t, directory));
     t.out = out;
     write_header(&t);
     status = read_all(&t, directory);

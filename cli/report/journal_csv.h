@@ -12,7 +12,7 @@
  * each run in it: run, attempt, event, time, and all fields that any of these
  * events has, in the order in which they first appear. `kind`: only events of
  * this kind; NULL: all. Fails with BM_ERR_ARG if there is no such event, with
- * BM_ERR_MISSING or BM_ERR_IO if a journal cannot be read.
+ * BM_ERR_MISSING or BM_ERR_IO if a journal cannot be read, after the rows of the others.
  */
 BM_CHECKED bm_status bm_journal_csv(const char *directory, const char *kind,
                                     FILE *out);

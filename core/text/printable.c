@@ -92,6 +92,13 @@ static const char *escape(const char *text, bool lines, char *out, size_t room)
     return out;
 }
 
+size_t bm_utf8_cut(const char *text, size_t at)
+{
+    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
 size_t bm_utf8_mark(const char *text)
 {
     return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

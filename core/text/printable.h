@@ -15,6 +15,9 @@ size_t bm_utf8_character(const char *text, int32_t *code);
 size_t bm_utf8_length(const char *text);
 bool bm_is_utf8(const char *text);
 
+/* Where to cut a UTF-8 text: the last byte up to `at` that begins a character. */
+size_t bm_utf8_cut(const char *text, size_t at);
+
 /* The bytes of the byte order mark that some editors write before a text: 3, or
  * 0. */
 size_t bm_utf8_mark(const char *text);

@@ -26,9 +26,10 @@ static double train_loss(const bm_run_summary *s, size_t i)
     return s->epochs[i].loss;
 }
 
+/* Of the model or of the average of models (train.ema), as in the table of results. */
 static double dev_error(const bm_run_summary *s, size_t i)
 {
-    return s->epochs[i].dev_ler;
+    return fmin(s->epochs[i].dev_ler, s->epochs[i].ema_ler);
 }
 
 static double train_error(const bm_run_summary *s, size_t i)
@@ -107,6 +108,7 @@ static const bm_figure learning[] = {
      .cut = true,
      .count = bm_figure_epochs,
      .at = minutes_at,
+     .when = bm_figure_epoch_at,
      .solid = dev_error,
      .caption = "The same over the time that training took: the curve further "
                 "to the left is faster on the machine that was used."},

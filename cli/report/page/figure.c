@@ -73,42 +73,88 @@ static double mean_of(const bm_run_summary *s, bm_figure_pick p, size_t begin,
     return n > 0 ? sum / (double)n : NAN;
 }
 
-static size_t longest(const bm_run_set *r, const bm_run_group *g,
-                      const bm_figure *c)
+static double when(const bm_run_summary *s, const bm_figure *c, size_t i)
 {
-    size_t most = 0;
-
-    for (size_t k = 0; k < g->n; k++) {
-        size_t n = c->count(&r->all[g->members[k]]);
-
-        most = n > most ? n : most;
-    }
-    return most;
+    return c->when != NULL ? c->when(s, i) : c->at(s, i);
 }
 
-/* Point i of the line, which is the mean of `every` points of each run. */
-static void set_point(line *l, size_t i, size_t every, const bm_run_set *r,
-                      const bm_run_group *g, const bm_figure *c,
-                      bm_figure_pick p)
+/* How many points of a run are not after `end`. */
+static size_t reached(const bm_run_summary *s, const bm_figure *c, double end)
 {
-    double sum = 0, sum_x = 0;
+    size_t low = 0, high = c->count(s);
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (when(s, c, middle) <= end * (1 + 1e-9))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Places, by `when`, up to which the points of a line take the points of its runs: those
+ * of the run with the fewest for their way, and on at its last step to where the longest
+ * run ends. */
+typedef struct grid {
+    const bm_run_summary *run;
+    size_t n, all; /* of the run; with those that follow */
+    double last, step;
+} grid;
+
+static double place(const grid *g, const bm_figure *c, size_t i)
+{
+    return i < g->n ? when(g->run, c, i)
+                    : g->last + (double)(i + 1 - g->n) * g->step;
+}
+
+static void set_grid(grid *g, const bm_run_set *r, const bm_run_group *group,
+                     const bm_figure *c)
+{
+    double end = 0;
+
+    *g = (grid){0};
+    for (size_t k = 0; k < group->n; k++) {
+        const bm_run_summary *s = &r->all[group->members[k]];
+        size_t n = c->count(s);
+        double last = n > 0 ? when(s, c, n - 1) : 0;
+
+        end = fmax(end, last);
+        if (n == 0 ||
+            (g->run != NULL && (double)n * g->last >= (double)g->n * last))
+            continue;
+        *g = (grid){s, n, n, last, n > 1 ? last - when(s, c, n - 2) : last};
+    }
+    if (end > g->last)
+        g->all += (size_t)ceil((end - g->last) / g->step - 1e-6);
+}
+
+/* Point i of the line: the mean of the runs' points after `begin`, up to `end`. x goes on
+ * by the mean of the runs that do, so that it rises where a run ends. */
+static void set_point(line *l, size_t i, double begin, double end,
+                      const bm_run_set *r, const bm_run_group *g,
+                      const bm_figure *c, bm_figure_pick p)
+{
+    double sum = 0, sum_x = 0, before = i > 0 ? l->x[i - 1] : 0;
     size_t n = 0, n_x = 0;
 
     l->low[i] = l->high[i] = NAN;
     for (size_t k = 0; k < g->n; k++) {
         const bm_run_summary *s = &r->all[g->members[k]];
-        size_t all = c->count(s), begin = i * every;
-        size_t end = begin + every < all ? begin + every : all;
-        double y = begin < all ? mean_of(s, p, begin, end) : NAN;
+        size_t first = reached(s, c, begin), after = reached(s, c, end);
+        double y = mean_of(s, p, first, after);
 
+        if (first < after && (i == 0 || first > 0))
+            include(c->at(s, after - 1) - (i > 0 ? c->at(s, first - 1) : 0),
+                    &sum_x, &n_x);
         if (!isfinite(y))
             continue;
         include(y, &sum, &n);
-        include(c->at(s, end - 1), &sum_x, &n_x);
         l->low[i] = fmin(l->low[i], y);
         l->high[i] = fmax(l->high[i], y);
     }
-    l->x[i] = n_x > 0 ? sum_x / (double)n_x : NAN;
+    l->x[i] = before + (n_x > 0 ? sum_x / (double)n_x : 0);
     l->mean[i] = n > 0 ? sum / (double)n : NAN;
     l->known = l->known || n > 0;
 }
@@ -116,11 +162,20 @@ static void set_point(line *l, size_t i, size_t every, const bm_run_set *r,
 static void set_line(line *l, const bm_run_set *r, const bm_run_group *g,
                      const bm_figure *c, bm_figure_pick p)
 {
-    size_t n = longest(r, g, c), every = (n + MOST_POINTS - 1) / MOST_POINTS;
+    double begin = 0;
+    size_t every = 0;
+    grid of;
 
+    set_grid(&of, r, g, c);
+    every = (of.all + MOST_POINTS - 1) / MOST_POINTS;
     l->known = false;
-    for (l->n = 0; l->n * every < n; l->n++)
-        set_point(l, l->n, every, r, g, c, p);
+    for (l->n = 0; l->n * every < of.all; l->n++) {
+        size_t next = (l->n + 1) * every;
+        double end = place(&of, c, (next < of.all ? next : of.all) - 1);
+
+        set_point(l, l->n, begin, end, r, g, c, p);
+        begin = end;
+    }
 }
 
 /* ---- figures ------------------------------------------------------------ */

@@ -17,7 +17,11 @@ typedef struct bm_figure {
     bool log_if_wide; /* the y axis, if numbers differ by a factor of 30 */
     bool cut;         /* the y axis, above what the first few points have */
     size_t (*count)(const bm_run_summary *s);
-    bm_figure_pick at, solid, dashed; /* dashed may be NULL */
+    bm_figure_pick at; /* on the x axis */
+    /* Which points of several runs belong together; NULL: those at the same place of
+     * the x axis. */
+    bm_figure_pick when;
+    bm_figure_pick solid, dashed; /* dashed may be NULL */
     const char *solid_name, *dashed_name;
     const char *caption;
 } bm_figure;

@@ -3,6 +3,7 @@
 #include "cli/plot/markup.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 
 static const char layout[] =
     ":root{color-scheme:light dark}\n"
@@ -71,15 +72,22 @@ void bm_report_page_section_end(FILE *f)
 
 void bm_report_page_words(FILE *f, const char *format, ...)
 {
-    char text[1000];
+    char *text = NULL;
+    size_t room = 0;
     va_list arguments;
 
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    room = (size_t)vsnprintf(NULL, 0, format, arguments) + 1;
+    va_end(arguments);
+    text = malloc(room);
+    va_start(arguments, format);
+    if (text != NULL)
+        vsnprintf(text, room, format, arguments);
     va_end(arguments);
     fputs("<p>", f);
-    bm_markup(f, text);
+    bm_markup(f, text != NULL ? text : "(no memory for this paragraph)");
     fputs("</p>\n", f);
+    free(text);
 }
 
 static void caption(FILE *f, const char *text)

@@ -28,7 +28,7 @@ void bm_report_page_foot(FILE *f);
 void bm_report_page_section(FILE *f, const char *heading);
 void bm_report_page_section_end(FILE *f);
 
-/* A paragraph of at most 1000 characters. */
+/* A paragraph. */
 void bm_report_page_words(FILE *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -8,6 +8,7 @@
 #include "cli/score/session.h"
 #include "cli/verbs.h"
 #include "core/file/file.h"
+#include "core/text/printable.h"
 #include "core/text/words.h"
 #include "io/shard/dataset.h"
 
@@ -298,11 +299,11 @@ static bm_status write_scored(report *r)
 
 static bm_status write_page(report *r)
 {
-    char title[160];
+    char name[128], title[160];
 
     if (r->runs.n == 1)
-        snprintf(title, sizeof title, "Report of %.128s",
-                 r->runs.all[0].directory);
+        snprintf(title, sizeof title, "Report of %s",
+                 bm_printable(r->runs.all[0].directory, name, sizeof name));
     else
         snprintf(title, sizeof title, "Report of %zu runs", r->runs.n);
     bm_report_page_head(r->f, title);

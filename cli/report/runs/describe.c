@@ -3,6 +3,7 @@
 #include "cli/json_output.h"
 #include "cli/report/journal_events.h"
 #include "cli/report/runs/curve.h"
+#include "core/log.h"
 #include "core/text/printable.h"
 #include "core/text/words.h"
 
@@ -25,7 +26,8 @@ bool bm_is_run(const char *directory)
 
 static const char *parent; /* of the names that scandir looks at */
 
-void bm_run_path(char path[4096], const char *directory, const char *name)
+/* path <- directory/name, without a slash too many. */
+static void run_path(char path[4096], const char *directory, const char *name)
 {
     size_t n = strlen(directory);
 
@@ -38,11 +40,12 @@ static int is_run_in_parent(const struct dirent *entry)
 {
     char path[4096];
 
-    bm_run_path(path, parent, entry->d_name);
+    run_path(path, parent, entry->d_name);
     return entry->d_name[0] != '.' && bm_is_run(path);
 }
 
-size_t bm_runs_list(const char *directory, struct dirent ***names)
+/* The names of the runs in a directory, in order; none if it cannot be read. */
+static size_t list_runs(const char *directory, struct dirent ***names)
 {
     int n = 0;
 
@@ -51,7 +54,7 @@ size_t bm_runs_list(const char *directory, struct dirent ***names)
     return n > 0 ? (size_t)n : 0;
 }
 
-void bm_runs_free(struct dirent **names, size_t n)
+static void free_runs(struct dirent **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         free(names[i]);
@@ -62,10 +65,38 @@ void bm_runs_free(struct dirent **names, size_t n)
 bool bm_has_runs(const char *directory)
 {
     struct dirent **names = NULL;
-    size_t n = bm_runs_list(directory, &names);
+    size_t n = list_runs(directory, &names);
 
-    bm_runs_free(names, n);
+    free_runs(names, n);
     return n > 0;
+}
+
+bm_status bm_runs_each(const char *directory, bool quiet,
+                       bm_status (*one)(void *self, const char *path,
+                                        const char *name),
+                       void *self)
+{
+    struct dirent **names = NULL;
+    size_t n = list_runs(directory, &names), failed = 0;
+    bm_status first = BM_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        char path[4096];
+        bm_status status = BM_OK;
+
+        run_path(path, directory, names[i]->d_name);
+        status = one(self, path, names[i]->d_name);
+        if (status == BM_OK)
+            continue;
+        if (!quiet)
+            bm_log(BM_WARNING, "%s", bm_last_message());
+        first = failed++ == 0 ? status : first;
+    }
+    free_runs(names, n);
+    return failed == 0
+               ? BM_OK
+               : BM_FAIL(first, "%zu of %s in %s cannot be read", failed,
+                         bm_count_noun((long long)n, "run").text, directory);
 }
 
 /* ---- one run ------------------------------------------------------------- */
@@ -274,38 +305,50 @@ static void print_row(const bm_run_summary *s, const char *name, int width)
     printf(" %10.0f  %s\n", isnan(speed(s)) ? 0 : speed(s), s->state);
 }
 
+typedef struct run_table {
+    int width;    /* of the names */
+    json_t *list; /* NULL: rows are printed */
+} run_table;
+
+static bm_status widen(void *self, const char *path, const char *name)
+{
+    run_table *t = self;
+
+    (void)path;
+    t->width = (int)fmax(t->width, (double)strlen(name));
+    return BM_OK;
+}
+
+static bm_status add_run(void *self, const char *path, const char *name)
+{
+    const run_table *t = self;
+    bm_run_summary s;
+    bm_status status = bm_run_summary_read(&s, path);
+
+    if (status == BM_OK && t->list != NULL)
+        json_array_append_new(t->list, outline(&s));
+    else if (status == BM_OK)
+        print_row(&s, name, t->width);
+    else if (t->list == NULL)
+        printf("%-*s unreadable\n", t->width, name);
+    if (status == BM_OK)
+        bm_run_summary_free(&s);
+    return status;
+}
+
 bm_status bm_describe_runs(const char *directory, bool json)
 {
-    struct dirent **names = NULL;
-    size_t n = bm_runs_list(directory, &names);
-    json_t *list = json_array();
-    int width = 3;
+    run_table t = {3, json ? json_array() : NULL};
     bm_status status = BM_OK;
 
-    for (size_t i = 0; i < n; i++)
-        width = (int)fmax(width, (double)strlen(names[i]->d_name));
+    BM_TRY(bm_runs_each(directory, false, widen, &t));
     if (!json)
-        printf("%-*s %-9s %5s %9s %9s %9s %9s %10s  %s\n", width, "run",
+        printf("%-*s %-9s %5s %9s %9s %9s %9s %10s  %s\n", t.width, "run",
                "strategy", "N", "epochs", "best dev", "last dev", "test",
                "frames/s", "state");
-    for (size_t i = 0; i < n && status == BM_OK; i++) {
-        char path[4096];
-        bm_run_summary s;
-
-        bm_run_path(path, directory, names[i]->d_name);
-        status = bm_run_summary_read(&s, path);
-        if (status != BM_OK)
-            break;
-        if (json)
-            json_array_append_new(list, outline(&s));
-        else
-            print_row(&s, names[i]->d_name, width);
-        bm_run_summary_free(&s);
-    }
-    if (json && status == BM_OK)
-        bm_json_print(json_pack("{s:O}", "runs", list),
+    status = bm_runs_each(directory, false, add_run, &t);
+    if (json)
+        bm_json_print(json_pack("{s:o}", "runs", t.list),
                       JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    json_decref(list);
-    bm_runs_free(names, n);
     return status;
 }

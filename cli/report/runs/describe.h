@@ -4,7 +4,6 @@
 
 #include "core/status.h"
 
-#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,18 +11,18 @@
 bool bm_is_run(const char *directory);
 bool bm_has_runs(const char *directory);
 
-/* The names of the runs in a directory, in order; returns how many, 0 if it
- * cannot be read. Not for several threads at a time. bm_runs_free frees them. */
-size_t bm_runs_list(const char *directory, struct dirent ***names);
-void bm_runs_free(struct dirent **names, size_t n);
-
-/* path <- directory/name, without a slash too many. */
-void bm_run_path(char path[4096], const char *directory, const char *name);
+/* Calls `one` for each run in a directory, in the order of their names. Runs for which
+ * it fails do not stop it: it warns of them, unless `quiet`, and fails in the end as the
+ * first of them. Not for several threads at a time. */
+BM_CHECKED bm_status bm_runs_each(const char *directory, bool quiet,
+                                  bm_status (*one)(void *self, const char *path,
+                                                   const char *name),
+                                  void *self);
 
 /* Prints to stdout, as text or JSON. Fail as bm_run_summary_read does. */
 BM_CHECKED bm_status bm_describe_run(const char *directory, bool json);
 
-/* A table of the runs in a directory. */
+/* A table of the runs in a directory, also of those that cannot be read. */
 BM_CHECKED bm_status bm_describe_runs(const char *directory, bool json);
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/report/runs/describe.h"
 #include "core/file/search_folder.h"
 #include "core/log.h"
+#include "core/text/printable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,13 +48,12 @@ static void set_names(bm_run_set *r, const char *const *directories)
 
     for (size_t i = 0; i < r->n; i++) {
         const char *name = directories[i] + folder;
-        size_t n = length_of(directories[i]) - folder;
+        size_t n = length_of(directories[i]) - folder, from = 0;
 
-        if (n < sizeof r->names[i])
-            snprintf(r->names[i], sizeof r->names[i], "%.*s", (int)n, name);
-        else
-            snprintf(r->names[i], sizeof r->names[i], "..%.*s", 60,
-                     name + n - 60);
+        if (n >= sizeof r->names[i])
+            from = bm_utf8_cut(name, n - 58);
+        snprintf(r->names[i], sizeof r->names[i], "%s%.*s",
+                 from > 0 ? ".." : "", (int)(n - from), name + from);
     }
 }
 
@@ -69,14 +69,15 @@ static void set_group_name(const bm_run_set *r, bm_run_group *g)
         while (strncmp(first, name, same) != 0)
             same--;
     }
+    same = bm_utf8_cut(first, same < 45 ? same : 45);
     if (g->n == 1)
         snprintf(g->name, sizeof g->name, "%s", first);
     else if (same > 0)
-        snprintf(g->name, sizeof g->name, "%.*s* (%zu runs)",
-                 (int)(same < 45 ? same : 45), first, g->n);
+        snprintf(g->name, sizeof g->name, "%.*s* (%zu runs)", (int)same, first,
+                 g->n);
     else
-        snprintf(g->name, sizeof g->name, "%.30s and %zu more", first,
-                 g->n - 1);
+        snprintf(g->name, sizeof g->name, "%.*s and %zu more",
+                 (int)bm_utf8_cut(first, strnlen(first, 30)), first, g->n - 1);
 }
 
 /* ---- groups ------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/support.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -74,6 +75,34 @@ static void test_a_directory_of_runs_is_one_table(void **_)
                                "b,0,block,1,,2\r\n");
 }
 
+/* A journal that cannot be read, here a directory, does not hide the others. */
+static void test_unreadable_runs_do_not_hide_others(void **_)
+{
+    json_t *table = NULL;
+    outcome o;
+
+    (void)_;
+    assert_int_equal(mkdir(in_folder("some"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("some/bad"), 0777), 0);
+    assert_int_equal(mkdir(in_folder("some/bad/journal.jsonl"), 0777), 0);
+    make_run("some/one", "{\"event\":\"block\",\"epoch\":1,\"loss\":2}\n");
+    o = BMUF("info", "some", "--csv");
+    assert_code(o, 66);
+    assert_says(o.err, "1 of 2 runs in some cannot be read\n");
+    assert_string_equal(o.out, "run,attempt,event,epoch,loss\r\n"
+                               "one,0,block,1,2\r\n");
+    assert_int_equal(count_of(o.err, "some/bad/journal.jsonl"), 1);
+    o = BMUF("info", "some");
+    assert_code(o, 66);
+    assert_says(o.err, "1 of 2 runs in some cannot be read\n");
+    assert_says(o.out, "\nbad unreadable\none ");
+    o = BMUF("info", "some", "--json");
+    assert_int_equal(o.code, 66);
+    table = json_loads(o.out, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(table, "runs")), 1);
+    json_decref(table);
+}
+
 static void test_what_has_no_journal_is_refused(void **_)
 {
     (void)_;
@@ -94,6 +123,7 @@ int main(void)
         cmocka_unit_test(test_all_events_of_a_run_are_one_table),
         cmocka_unit_test(test_one_kind_has_its_own_columns),
         cmocka_unit_test(test_a_directory_of_runs_is_one_table),
+        cmocka_unit_test(test_unreadable_runs_do_not_hide_others),
         cmocka_unit_test(test_what_has_no_journal_is_refused),
     };
 

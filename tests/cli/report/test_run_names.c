@@ -1,6 +1,7 @@
 /* Names of the runs of a report: their directories without what all have in
  * common. */
 #include "cli/report/runs/groups.h"
+#include "core/text/printable.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
 #include "tests/support/speech.h"
@@ -48,6 +49,38 @@ static void test_names_have_no_folder_that_all_are_in(void **state)
     }
 }
 
+/* Names of two characters that begin with the same byte, and a long one of nothing but
+ * those, are cut between characters. */
+static void test_names_are_cut_between_characters(void **state)
+{
+    char longest[100] = "";
+    const char *runs[3];
+    char paths[3][200];
+    bm_run_set set;
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++)
+        snprintf(longest + 2 * i, sizeof longest - 2 * i, "\u00e9");
+    snprintf(longest + 80, sizeof longest - 80, "x");
+    for (size_t k = 0; k < 3; k++) {
+        static const char *const seeds[] = {"job.seed=1", "job.seed=2",
+                                            "train.rate=0.01"};
+        const char *names[] = {"l\u00e4", "l\u00f6", longest};
+
+        assert_code(BMUF("train", "tiny.ini", "--out", names[k], "--set",
+                         "train.epochs=1", "--set", seeds[k]),
+                    0);
+        snprintf(paths[k], sizeof paths[k], "%s", in_folder(names[k]));
+        runs[k] = paths[k];
+    }
+    assert_ok(bm_run_set_read(&set, 3, runs, NULL));
+    assert_int_equal(set.n_groups, 2);
+    assert_string_equal(set.groups[0].name, "l* (2 runs)");
+    assert_true(bm_is_utf8(set.names[2]));
+    assert_string_equal(set.names[2] + 2, longest + 81 - 59);
+    bm_run_set_free(&set);
+}
+
 /* As the user may give them: relative ones have nothing above. */
 static void test_a_run_in_another_one_is_reported(void **state)
 {
@@ -67,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_have_no_folder_that_all_are_in),
+        cmocka_unit_test(test_names_are_cut_between_characters),
         cmocka_unit_test(test_a_run_in_another_one_is_reported),
     };
     return cmocka_run_group_tests_name("run_names", tests, make_runs,
