@@ -1,6 +1,5 @@
 #include "cli/report/advice.h"
 
-#include "bmuf/filter.h"
 #include "core/text/words.h"
 
 #include <math.h>
@@ -86,18 +85,14 @@ typedef struct proposal {
     double per_epoch; /* blocks */
     double steps;     /* mini-batches of a worker in a block, if set so */
     bool average;     /* sgd.local_state = average */
+    double sequences; /* of a worker in a block, at least */
 } proposal;
 
-/* eta with this number of workers. */
-static double momentum_of(const bm_regime *s, int workers)
+static double momentum_of(const bm_regime *s, int workers, double block_frames)
 {
-    if (!s->filtered)
-        return s->momentum;
-    if (s->momentum == bm_filter_momentum_of_many(s->workers)) /* auto */
-        return bm_filter_momentum_of_many(workers);
-    if (s->momentum == bm_filter_momentum(s->workers)) /* of CNTK */
-        return bm_filter_momentum(workers);
-    return s->momentum;
+    return s->filtered && s->momentum_with != NULL
+               ? s->momentum_with(s, workers, block_frames)
+               : s->momentum;
 }
 
 double bm_longest_time_constant(const bm_regime *s)
@@ -110,7 +105,8 @@ double bm_longest_time_constant(const bm_regime *s)
  * long. */
 static double fewest_blocks(const bm_regime *s, int workers)
 {
-    double eta = momentum_of(s, workers), least = workers > 1 ? 2 : 1;
+    double eta = momentum_of(s, workers, s->block_frames);
+    double least = workers > 1 ? 2 : 1;
 
     if (!s->filtered || eta <= 0)
         return least;
@@ -128,11 +124,14 @@ static double local_warm_up(const bm_regime *s)
 }
 
 /* Mini-batches of a worker in a block, at least. */
-static double fewest_steps(const bm_regime *s, bool average)
+static double fewest_steps(const bm_regime *s, const proposal *p)
 {
-    bool reset = s->reset && s->local_momentum > 0 && !average;
+    bool reset = s->reset && s->local_momentum > 0 && !p->average;
+    double least = reset ? local_warm_up(s) : fmax(s->accumulate, 1);
 
-    return reset ? local_warm_up(s) : 1;
+    if (p->workers == 1)
+        return least;
+    return fmax(least, p->sequences * s->sequence_frames / p->batch);
 }
 
 /* Fills p->steps, a whole number. An epoch has a whole number of blocks, so that
@@ -146,8 +145,9 @@ static bool in_whole_steps(const bm_regime *s, proposal *p, double share,
     for (long n = lround(ceil(wanted / 2)); n <= lround(2 * wanted) + 1; n++) {
         double blocks = fmax(round(share / (double)n), 1);
 
-        if (blocks >= least && share / blocks >= fewest_steps(s, p->average) &&
-            fabs((double)n - wanted) < fabs(p->steps - wanted))
+        if (blocks >= least && share / blocks >= fewest_steps(s, p) &&
+            (p->steps == 0 ||
+             fabs((double)n - wanted) < fabs(p->steps - wanted)))
             p->steps = (double)n;
     }
     return p->steps > 0;
@@ -161,7 +161,7 @@ static bool has_blocks(const bm_regime *s, proposal *p)
     double now = round(s->epoch_frames / s->block_frames);
     double least = fewest_blocks(s, p->workers);
     double share = s->epoch_frames / p->workers / p->batch;
-    double most = floor(share / fewest_steps(s, p->average) - 1e-6) - 1;
+    double most = floor(share / fewest_steps(s, p) - 1e-6) - 1;
 
     p->per_epoch = fmax(least, fmin(now, most));
     return most >= least && (s->block_by != BM_BLOCK_BY_STEPS ||
@@ -187,10 +187,49 @@ static bool keeps_statistics(const bm_regime *s, double size)
     return !s->batch_statistics || s->batch_frames < least || size >= least;
 }
 
+static int advise_on_part(listener *l, const bm_regime *s);
+
+static void ignore(void *self, const char *text)
+{
+    (void)self;
+    (void)text;
+}
+
+/* The rules that do not hold, with this number of blocks in training. */
+static unsigned rules_of(const bm_regime *s, double blocks)
+{
+    listener l = {.warn = ignore, .blocks = blocks};
+
+    (void)advise_on_part(&l, s);
+    return l.rules;
+}
+
+/* Does each rule hold with the proposal that held without it, and those about blocks? eta
+ * may depend on the workers and on the size of a block. */
+static bool keeps_rules(const bm_regime *s, const proposal *p)
+{
+    unsigned about_blocks = 1U << RULE_FEW_BLOCKS | 1U << RULE_TIME_CONSTANT |
+                            1U << RULE_ONE_BLOCK | 1U << RULE_SMALL_SHARE |
+                            1U << RULE_LOCAL_MOMENTUM;
+    double share = s->epoch_frames / p->workers / p->batch;
+    double per_epoch = p->per_epoch;
+    bm_regime t = *s;
+
+    if (s->block_by == BM_BLOCK_BY_STEPS)
+        per_epoch = fmax(round(share / p->steps), 1);
+    t.workers = p->workers;
+    t.batch_frames = p->batch;
+    t.block_frames = s->epoch_frames / per_epoch;
+    t.momentum = momentum_of(s, p->workers, t.block_frames);
+    t.reset = s->reset && !p->average;
+    t.balance = 0; /* not known */
+    return (rules_of(&t, per_epoch * (double)s->epochs) &
+            ~(rules_of(s, INFINITY) & ~about_blocks)) == 0;
+}
+
 /* Keeps the number of workers if it changes in training, or if any size of
- * mini-batches and blocks allows it, then the size of mini-batches. False: there
- * is too little data for any. */
-static bool propose(const bm_regime *s, proposal *p)
+ * mini-batches and blocks allows it, then the size of mini-batches. */
+static bool propose_with(const bm_regime *s, proposal *p)
 {
     double least =
         s->sequence_frames > 0 ? s->sequence_frames : s->batch_frames;
@@ -204,12 +243,26 @@ static bool propose(const bm_regime *s, proposal *p)
             do {
                 p->batch = whole_batch(s, size);
                 p->average = average != 0;
-                if (keeps_statistics(s, p->batch) && has_blocks(s, p))
+                if (keeps_statistics(s, p->batch) && has_blocks(s, p) &&
+                    keeps_rules(s, p))
                     return true;
                 size /= 2;
             } while (size >= least);
         }
     return false;
+}
+
+/* Shares of so many sequences are about equal. */
+static const double even = 4;
+
+/* False: there is too little data for any. */
+static bool propose(const bm_regime *s, proposal *p)
+{
+    p->sequences = even;
+    if (propose_with(s, p))
+        return true;
+    p->sequences = 0;
+    return propose_with(s, p);
 }
 
 /* Options of the command line. */

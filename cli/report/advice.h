@@ -35,13 +35,17 @@ typedef struct bm_regime {
     bool batch_statistics;   /* the network has batchnorm */
     bool dev_is_train;       /* data.dev has the contents of data.train */
     double momentum;         /* eta */
-    double rate;             /* zeta */
-    double local_momentum;   /* of SGD, or beta1 */
-    double accumulate;       /* mini-batches of an update; 0: as 1 */
-    double block_frames;     /* of all workers together */
-    double epoch_frames;     /* likewise */
-    double batch_frames;     /* of a mini-batch */
-    double sequence_frames;  /* mean length; 0: unknown */
+    /* eta with other workers, or with blocks of so many frames; NULL: the same */
+    double (*momentum_with)(const struct bm_regime *s, int workers,
+                            double block_frames);
+    const struct bm_settings *settings; /* for momentum_with; borrowed */
+    double rate;                        /* zeta */
+    double local_momentum;              /* of SGD, or beta1 */
+    double accumulate;                  /* mini-batches of an update; 0: as 1 */
+    double block_frames;                /* of all workers together */
+    double epoch_frames;                /* likewise */
+    double batch_frames;                /* of a mini-batch */
+    double sequence_frames;             /* mean length; 0: unknown */
     double balance;    /* fraction of time that workers are busy, if they are
                        equally fast; 0: unknown */
     long epochs;       /* of all of training */

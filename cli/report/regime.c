@@ -84,6 +84,19 @@ void bm_each_change(const bm_config *config,
         }
 }
 
+static double momentum_with(const bm_regime *r, int workers,
+                            double block_frames)
+{
+    bm_run_point at = {workers, r->from,
+                       block_frames * (double)r->settings->block.fragments};
+    bm_traits traits = {0};
+    bm_status status =
+        bm_strategy_resolve_at(bm_strategy_find(r->settings->train.strategy),
+                               r->settings->config, &at, &traits);
+
+    return status == BM_OK ? traits.filter.momentum : r->momentum;
+}
+
 /* Of the epoch that has this plan and begins after `from` epochs, or that part of
  * it. */
 static bm_status regime_of(const bm_settings *s, const bm_dataset *data,
@@ -108,6 +121,8 @@ static bm_status regime_of(const bm_settings *s, const bm_dataset *data,
         .some_workers = s->block.workers.value[0] > 0,
         .workers_change = bm_series_changes(&s->block.workers),
         .momentum = filter.momentum,
+        .momentum_with = momentum_with,
+        .settings = s,
         .rate = filter.rate,
         .adam = adam,
         .diloco = ops == &bm_strategy_diloco,
