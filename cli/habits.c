@@ -22,7 +22,12 @@ const bm_foreign_word bm_habit_words[] = {
     {"", "patience earlystoppingpatience", "schedule.stop_after"},
     {"", "nmels nummelbins", "features.mels"},
     {"", "samplefrequency samplerate fs", "features.rate"},
-    {"", "worldsize numworkers nproc nprocpernode", "job.workers"},
+    {"", "worldsize nproc nprocpernode", "job.workers"},
+    {"", "eta blockmomentum blockmomentumpersync", "bmuf.momentum"},
+    {"", "blockmomentumastimeconstant", "bmuf.time_constant"},
+    {"", "zeta blocklr blocklearningrate", "bmuf.rate"},
+    {"", "blocksizeperworker", "block.frames_per_worker"},
+    {"", "globalsynciter", "block.steps"},
     {"", "cv val valid", "data.dev"},
     {"batch.order", "shuffle shuffled", "random"},
     {"batch.order", "ascending", "sorted"},
@@ -61,6 +66,8 @@ static const struct {
     {"train", "--resume",
      "the same command with the same --out resumes the run"},
     {"train", "--config", "CONFIG is given without an option"},
+    {"explain", "--config", "CONFIG is given without an option"},
+    {"tune", "--config", "CONFIG is given without an option"},
     {"train", "--conf", "CONFIG is given without an option"},
 };
 
@@ -113,12 +120,11 @@ bool bm_habit_setting(const char *word, bool pack, char *out, size_t room)
     return find(name, pack, out, room);
 }
 
+/* Does its --set take all settings of training, or those of pack? */
 static bool has_settings(const bm_verb *verb)
 {
-    for (const bm_flag *f = verb->flags; f->name != NULL; f++)
-        if (strcmp(f->name, "set") == 0)
-            return true;
-    return false;
+    return bm_is_word_of(verb->name,
+                         "train explain tune scale show doctor pack");
 }
 
 bool bm_habit_hint(const bm_verb *verb, const char *option, char *out,

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
             bm_arguments_help(verb, argv[i][1] == '-', stdout);
-            return 0;
+            return end(BM_OK);
         }
     status =
         bm_arguments_read(&arguments, verb, argc - 2, argv + 2, bm_habit_hint);

@@ -15,7 +15,8 @@
 static const char set_files[] =
     "vocab.txt text text.gz segments segments.gz utt2spk utt2spk.gz";
 static const char run_files[] =
-    "config.ini journal.jsonl attempt run.lock best.ini";
+    "config.ini journal.jsonl attempt run.lock best.ini model.safetensors "
+    "model-best.safetensors model-ema.safetensors";
 
 static bool is_same(const char *path, const char *other)
 {
@@ -79,8 +80,8 @@ static bool is_of_run(const char *path)
     place p = place_of(path);
     bool model = bm_ends_with(p.name, ".safetensors");
 
-    if (access(path, F_OK) != 0)
-        return false;
+    if (access(path, F_OK) != 0) /* it may be written later */
+        return bm_run_folder_is(p.folder) && bm_is_word_of(p.name, run_files);
     if (strncmp(p.name, "rank-", 5) == 0)
         return is_inside_run(p.folder, "trace");
     if (bm_run_folder_is(p.folder))

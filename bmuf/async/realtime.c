@@ -39,9 +39,9 @@ bm_status bm_realtime_check(int workers, long shards, int ranks)
         return BM_FAIL(
             BM_ERR_CONFIG,
             "clock.kind = real needs a rank for each worker, but there "
-            "are %d ranks for job.workers = %d; start as many ranks as "
+            "%s %d for job.workers = %d; start as many ranks as "
             "workers, or set clock.kind = virtual",
-            ranks, workers);
+            ranks == 1 ? "is" : "are", ranks, workers);
     if (shards > ranks)
         return BM_FAIL(BM_ERR_CONFIG,
                        "clock.shards = %ld, but a rank serves one shard at "

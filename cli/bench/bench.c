@@ -221,6 +221,9 @@ static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
                            "bench: --%s needs --net: the networks that are "
                            "measured without it have their own sizes",
                            needs_net[i]);
+    if (bm_argument(a, "net") != NULL && bm_argument(a, "only") != NULL)
+        return BM_FAIL(BM_ERR_ARG, "bench: --only selects benchmarks that are "
+                                   "made without --net; give one of them");
     *own = (bm_bench_work){.net = bm_argument(a, "net")};
     BM_TRY(bm_argument_word(a, "loss", "ctc cross_entropy", "ctc", &own->loss));
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -230,6 +233,9 @@ static bm_status read_own(const bm_arguments *a, bm_bench_work *own)
     }
     if (strcmp(own->loss, "cross_entropy") == 0)
         own->labels = own->T; /* one per frame */
+    else if (own->classes < 2)
+        return BM_FAIL(BM_ERR_ARG, "bench: --classes 1: CTC has a blank and at "
+                                   "least one label; give 2 or more");
     return BM_OK;
 }
 
@@ -250,8 +256,6 @@ static bm_status run(const bm_arguments *a)
         return BM_OK;
     }
     BM_TRY(read_own(a, &how.own));
-    if (how.own.net != NULL)
-        only = NULL;
     BM_TRY(check_only(&how, only));
     BM_TRY(bm_argument_number(a, "threads", 1, 1, 1024, &threads));
     BM_TRY(bm_argument_word(a, "device", BM_DEVICES, "auto", &device));

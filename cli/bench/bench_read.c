@@ -9,9 +9,10 @@
 #include "core/file/temporary.h"
 #include "core/rng.h"
 #include "io/batch/reader.h"
-#include "io/shard/shard_list.h"
+#include "io/shard/shard.h"
 #include "io/shard/store.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -95,7 +96,7 @@ static bm_status write_shard(const bench *b, const workload *l)
     BM_TRY_DONE(bm_vocab_new(&vocab, false));
     BM_TRY_DONE(bm_vocab_learn(vocab, "a"));
     meta.vocab = vocab;
-    BM_TRY_DONE(bm_shard_writer_open(&w, b->directory, "bench", &set, &meta));
+    BM_TRY_DONE(bm_shard_writer_open(&w, b->directory, "bench00", &set, &meta));
     BM_TRY_DONE(add_all(w, l, x));
     BM_TRY_DONE(bm_shard_writer_finish(w, &shards));
 done:
@@ -105,14 +106,14 @@ done:
     return status;
 }
 
-/* The other shards are hard links to the first. */
+/* The others are hard links to the first, each a pack of its own. */
 static bm_status name_copies(const bench *b, size_t copies)
 {
     char one[PATH_MAX + 64], other[PATH_MAX + 64];
 
-    snprintf(one, sizeof one, "%s/bench-00000" BM_SHARD_SUFFIX, b->directory);
+    snprintf(one, sizeof one, "%s/bench00-00000" BM_SHARD_SUFFIX, b->directory);
     for (size_t i = 1; i < copies; i++) {
-        snprintf(other, sizeof other, "%s/bench-%05zu" BM_SHARD_SUFFIX,
+        snprintf(other, sizeof other, "%s/bench%02zu-00000" BM_SHARD_SUFFIX,
                  b->directory, i);
         if (link(one, other) != 0)
             return BM_FAIL(BM_ERR_IO, "%s: %s", other, strerror(errno));
@@ -120,17 +121,17 @@ static bm_status name_copies(const bench *b, size_t copies)
     return BM_OK;
 }
 
+/* The shard that is not finished, if a disk is full, has a name of its own. */
 static void remove_all(const bench *b)
 {
-    char **paths = NULL;
-    size_t n = 0;
+    DIR *list = b->directory[0] != '\0' ? opendir(b->directory) : NULL;
+    const struct dirent *entry = NULL;
 
-    if (b->directory[0] == '\0')
+    if (list == NULL)
         return;
-    if (bm_shard_list(b->directory, &paths, &n) == BM_OK)
-        for (size_t i = 0; i < n; i++)
-            unlink(paths[i]);
-    bm_shard_list_free(paths, n);
+    while ((entry = readdir(list)) != NULL)
+        (void)unlinkat(dirfd(list), entry->d_name, 0);
+    closedir(list);
     rmdir(b->directory);
 }
 

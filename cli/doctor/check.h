@@ -20,9 +20,10 @@
 
 /* What is to be checked. */
 typedef struct bm_check_target {
-    const char *folder; /* that all hosts share */
-    const char *data;   /* folder of the training data; "": none */
-    const char *device; /* a word of BM_DEVICES */
+    const char *folder;    /* that all hosts share */
+    const char *data;      /* folder of the training data; "": none */
+    const char *others[2]; /* data.dev and data.test, likewise */
+    const char *device;    /* a word of BM_DEVICES */
 } bm_check_target;
 
 /* What a check says about a host. */

@@ -83,6 +83,24 @@ static bool read_folder(bm_check_context *e, DIR *list, char *piece)
     return true;
 }
 
+/* Sets that are read after an epoch, or at the end. */
+static void find_other(bm_check_context *e, const char *setting,
+                       const char *folder)
+{
+    DIR *list = NULL;
+
+    if (folder[0] == '\0')
+        return;
+    list = opendir(folder);
+    if (list == NULL)
+        bm_find(e, BM_FATAL,
+                "run bmuf pack, or correct it; every host needs the folder at "
+                "the same path",
+                "%s = %s: %s", setting, folder, strerror(errno));
+    else
+        closedir(list);
+}
+
 static void host(bm_check_context *e)
 {
     DIR *list = NULL;
@@ -92,6 +110,8 @@ static void host(bm_check_context *e)
         bm_find(e, BM_SKIPPED, "give a CONFIG", "no data to read");
         return;
     }
+    find_other(e, "data.dev", e->target->others[0]);
+    find_other(e, "data.test", e->target->others[1]);
     list = opendir(e->target->data);
     piece = malloc(PIECE);
     if (list == NULL)

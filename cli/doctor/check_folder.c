@@ -219,8 +219,11 @@ static bm_status examine(trial *t)
 
     try_room(t);
     BM_TRY(try_writing(t, &written));
-    if (!written)
+    if (!written) {
+        name_of(t, t->rank, path);
+        (void)unlink(path);
         return BM_OK;
+    }
     BM_TRY(try_seeing(t));
     BM_TRY(try_locks(t));
     if (is_first_on_host(t->e->comm, t->rank)) {

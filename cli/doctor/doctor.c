@@ -301,6 +301,8 @@ static bm_status read_config(const bm_arguments *a, session *s)
 {
     BM_TRY(bm_settings_read(a, a->nouns[0], &s->config, &s->set));
     s->target.data = s->set.data.train;
+    s->target.others[0] = s->set.data.dev;
+    s->target.others[1] = s->set.data.test;
     s->target.device = s->set.job.device;
     return BM_OK;
 }
@@ -370,10 +372,14 @@ static bm_status doctor(const bm_arguments *a)
     static session s; /* threads that were left behind still read it */
     bm_status status = BM_OK;
 
-    s.target = (bm_check_target){.folder = ".", .data = "", .device = "auto"};
+    s.target = (bm_check_target){
+        .folder = ".", .data = "", .others = {"", ""}, .device = "auto"};
     s.json = bm_argument(a, "json") != NULL;
     if (a->n_nouns > 0)
         BM_TRY_DONE(read_config(a, &s));
+    else if (bm_argument(a, "set") != NULL)
+        BM_FAIL_DONE(BM_ERR_ARG, "doctor: --set changes a setting of CONFIG; "
+                                 "give CONFIG, too");
     BM_TRY_DONE(bm_argument_word(a, "device", BM_DEVICES, s.target.device,
                                  &s.target.device));
     if (bm_argument(a, "folder") != NULL)

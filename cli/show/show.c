@@ -1,5 +1,6 @@
 /* show.c - bmuf show: a picture of a sequence, as stored and augmented. */
 #include "bmuf/trainer/infeasible.h"
+#include "cli/outputs.h"
 #include "cli/settings.h"
 #include "cli/verbs.h"
 #include "core/text/words.h"
@@ -260,12 +261,13 @@ static void close_show(show *s)
     bm_config_free(s->config);
 }
 
-/* The picture's file: --out, or the name of the sequence in this folder. */
+/* The picture's file: --out, or one of the sequence's name in this folder, which is not
+ * that of the image that it was packed from. */
 static bm_status name_file(const bm_arguments *a, char *out, size_t room)
 {
     const char *given = bm_argument(a, "out");
     int n = snprintf(out, room, "%s%s", given != NULL ? given : a->nouns[1],
-                     given != NULL ? "" : ".png");
+                     given != NULL ? "" : ".show.png");
 
     for (char *c = out; given == NULL && *c != '\0'; c++)
         if (*c == '/')
@@ -280,6 +282,14 @@ static bm_status name_file(const bm_arguments *a, char *out, size_t room)
     return BM_OK;
 }
 
+static bm_status check_file(const bm_arguments *a, const char *path)
+{
+    const bm_output out = {"--out", path};
+    const char *const inputs[] = {a->nouns[0], bm_argument(a, "config"), NULL};
+
+    return bm_outputs_check(&out, 1, inputs);
+}
+
 static bm_status show_sequence(const bm_arguments *a)
 {
     show s = {0};
@@ -287,6 +297,7 @@ static bm_status show_sequence(const bm_arguments *a)
     bm_status status = BM_OK;
 
     BM_TRY(name_file(a, path, sizeof path));
+    BM_TRY(check_file(a, path));
     BM_TRY_DONE(read_settings(&s, a));
     BM_TRY_DONE(open_sequence(&s, a->nouns[0], a->nouns[1]));
     BM_TRY_DONE(make_versions(&s));
@@ -303,7 +314,7 @@ static const bm_flag flags[] = {
     {"config", "CONFIG", "take [augment] and the network from this file", 0,
      false},
     {"set", "SECTION.KEY=VALUE", "change a setting; may be repeated", 0, true},
-    {"out", "FILE", "the picture; default: ID.png", 'o', false},
+    {"out", "FILE", "the picture; default: ID.show.png", 'o', false},
     {0},
 };
 

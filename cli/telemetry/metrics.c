@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- what is logged ------------------------------------------------------ */
 
@@ -342,6 +343,22 @@ bm_status bm_metrics_open(bm_metrics **out, const char *path, const char *run)
         m->written[i] = -INFINITY;
     *out = m;
     return BM_OK;
+}
+
+bool bm_metrics_may_replace(const char *path)
+{
+    static const char first[] = "# HELP bmuf_";
+    char text[sizeof first] = "";
+    struct stat what;
+    bool file = stat(path, &what) == 0 && S_ISREG(what.st_mode);
+    FILE *f = file ? fopen(path, "re") : NULL;
+    size_t n = 0;
+
+    if (f == NULL)
+        return true; /* whether it can be written shows later */
+    n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    return n == 0 || strcmp(text, first) == 0;
 }
 
 void bm_metrics_free(bm_metrics *m)

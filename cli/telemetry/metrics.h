@@ -20,6 +20,9 @@ BM_CHECKED bm_status bm_metrics_open(bm_metrics **out, const char *path,
                                      const char *run);
 void bm_metrics_free(bm_metrics *m);
 
+/* Is the file one of metrics, or empty, or not there? */
+bool bm_metrics_may_replace(const char *path);
+
 /*
  * Adds what an event of the journal says; `now`: seconds since 1970. Then
  * replaces the file, atomically and at most once a second for each kind of

@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "cli/telemetry/telemetry.h"
 
 #include "cli/telemetry/metrics.h"
@@ -36,7 +37,7 @@ static void take(void *self, const char *event, const bm_field *fields)
 bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
                             const char *directory, bm_journal *journal)
 {
-    char run[256], label[1024]; /* as it can be printed: UTF-8 */
+    char run[256], label[1024], *whole = NULL; /* label: UTF-8, to be printed */
     bm_telemetry *t = NULL;
     bm_status status = BM_OK;
 
@@ -46,7 +47,9 @@ bm_status bm_telemetry_open(bm_telemetry **out, const bm_job *job,
     t = calloc(1, sizeof *t);
     if (t == NULL)
         return BM_FAIL(BM_ERR_MEMORY, "no memory to follow a journal");
-    bm_file_name(directory, run, sizeof run);
+    whole = realpath(directory, NULL); /* "." has a name, too */
+    bm_file_name(whole != NULL ? whole : directory, run, sizeof run);
+    free(whole);
     if (job->metrics[0] != '\0')
         BM_TRY_DONE(bm_metrics_open(&t->metrics, job->metrics,
                                     bm_printable(run, label, sizeof label)));

@@ -7,6 +7,7 @@
 #include "cli/machine.h"
 #include "cli/outputs.h"
 #include "cli/report/explain.h"
+#include "cli/telemetry/metrics.h"
 #include "cli/train/dev_examples.h"
 #include "cli/train/training.h"
 #include "cli/verbs.h"
@@ -375,16 +376,22 @@ static bm_status check_epochs(const bm_training *t)
     return BM_OK;
 }
 
-/* job.metrics must not replace a file of a run or of the data. */
-static bm_status check_metrics(const bm_training *t)
+/* job.metrics must not replace a file of a run or of the data, the configuration, or
+ * anything but metrics. */
+static bm_status check_metrics(const bm_settings *set, const char *config)
 {
-    const char *metrics = t->set->job.metrics;
+    const char *metrics = set->job.metrics;
     const bm_output out = {"job.metrics", metrics[0] != '\0' ? metrics : NULL};
-    const bm_data_settings *data = &t->set->data;
-    const char *const inputs[] = {data->train, data->dev, data->test, NULL};
+    const char *const inputs[] = {set->data.train, set->data.dev,
+                                  set->data.test, config, NULL};
 
-    return bm_comm_rank(t->comm) == 0 ? bm_outputs_check(&out, 1, inputs)
-                                      : BM_OK;
+    BM_TRY(bm_outputs_check(&out, 1, inputs));
+    if (out.path != NULL && !bm_metrics_may_replace(metrics))
+        return BM_FAIL(BM_ERR_CREATE,
+                       "job.metrics = %s would replace a file that is not of "
+                       "metrics; give another file",
+                       metrics);
+    return BM_OK;
 }
 
 static bm_status work(bm_training *t)
@@ -402,7 +409,9 @@ static bm_status work(bm_training *t)
     if (over(t))
         log_over(t);
     BM_TRY(bm_run_begin(t->run, t->comm, t->config));
-    BM_TRY(bm_comm_agree(t->comm, check_metrics(t)));
+    BM_TRY(bm_comm_agree(t->comm, bm_comm_rank(t->comm) == 0
+                                      ? check_metrics(t->set, NULL)
+                                      : BM_OK));
     BM_TRY(bm_comm_agree(t->comm, bm_telemetry_open(&t->telemetry, &t->set->job,
                                                     t->run->directory,
                                                     t->run->journal)));
@@ -516,6 +525,7 @@ static bm_status train(const bm_arguments *a)
     BM_TRY(bm_argument_number(a, "max-restarts", 100, 0, 1000000,
                               &plan.launch.max_restarts));
     BM_TRY_DONE(bm_settings_read(a, a->nouns[0], &config, &set));
+    BM_TRY_DONE(check_metrics(&set, a->nouns[0]));
     BM_TRY_DONE(bm_job_ranks(a, out, &ranks));
     BM_TRY_DONE(bm_settings_fit(config, &set, ranks));
     if (bm_argument(a, "dry-run") != NULL) {

@@ -118,9 +118,9 @@ static void test_a_line_is_shown_as_ink_on_paper(void **_)
     o = BMUF("show", "line", "p/7", "--set", "augment.shift=1");
     assert_code(o, 0);
     assert_says(o.out, "stored     13 frames of 96 features, 3 labels\n");
-    assert_says(o.out, "wrote      p-7.png, 208 x 96 pixels\n");
+    assert_says(o.out, "wrote      p-7.show.png, 208 x 96 pixels\n");
     assert_null(strstr(o.out, "augmented"));
-    p = load("p-7.png");
+    p = load("p-7.show.png");
     s = open_set("line");
     assert_true(p.width == 4 * 4 * s.one.frames && p.height == 4 * 24);
     assert_ink(&p, 0, s.one.x, 4 * s.one.frames);
@@ -280,7 +280,7 @@ static void test_what_cannot_be_shown_is_refused(void **_)
                  78, "augment.wrap is unknown; the nearest is augment.warp");
     assert_fails(BMUF("show", "train", "train-0", "--augmented", "999"), 64,
                  "--augmented");
-    assert_int_equal(access(in_folder("train-0.png"), F_OK), -1);
+    assert_int_equal(access(in_folder("train-0.show.png"), F_OK), -1);
     assert_fails(BMUF("show", "train", "train-0", "--out", "no/where.png"), 73,
                  "no/where.png");
     assert_fails(BMUF("show", "train", "train-0", "--out", "x.jpg"), 64,

@@ -26,6 +26,9 @@ static void test_bench_prints_rates(void **_)
     o = BMUF("bench", "--quick", "--only", "read u8");
     assert_code(o, 0);
     assert_says(o.out, "as batches");
+    o = BMUF("bench", "--quick", "--only", "start 10M");
+    assert_code(o, 0);
+    assert_says(o.out, "start 10M");
     o = BMUF("bench", "--quick", "--only", "bf16", "--json");
     assert_code(o, 0);
     assert_says(o.out, "\"encode_ns\"");
@@ -58,6 +61,10 @@ static void test_options_of_a_network_are_checked(void **_)
     o = BMUF("bench", "--quick", "--batch", "4");
     assert_code(o, 64);
     assert_says(o.err, "--batch needs --net");
+    assert_fails(BMUF("bench", "--net", "linear", "--classes", "1"), 64,
+                 "--classes 1: CTC has a blank");
+    assert_fails(BMUF("bench", "--net", "linear", "--only", "read"), 64,
+                 "--only", "without --net");
 }
 
 /* T = 200, B = 16, D = 120, three layers of two directions with H cells of

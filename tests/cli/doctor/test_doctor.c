@@ -78,6 +78,14 @@ static void test_this_machine_is_examined(void **_)
     json_decref(all);
 }
 
+/* Words of a shell, "$0": bmuf. */
+static outcome shell(const char *words)
+{
+    return command_run(&(command){
+        .program = "/bin/sh",
+        .words = (const char *const[]){"-c", words, bmuf_path(), NULL}});
+}
+
 static void test_no_file_of_the_check_is_left(void **_)
 {
     scratch s = scratch_open();
@@ -85,15 +93,11 @@ static void test_no_file_of_the_check_is_left(void **_)
     (void)_;
     assert_code(BMUF("doctor", "--folder", s.path), 0);
     assert_int_equal(scratch_count(&s, false), 0);
+    /* Not either where a file may have half a megabyte. */
+    setenv("FOLDER", s.path, 1);
+    (void)shell("ulimit -f 1000; exec \"$0\" doctor --folder \"$FOLDER\"");
+    assert_int_equal(scratch_count(&s, false), 0);
     scratch_close(&s);
-}
-
-/* Words of a shell, "$0": bmuf. */
-static outcome shell(const char *words)
-{
-    return command_run(&(command){
-        .program = "/bin/sh",
-        .words = (const char *const[]){"-c", words, bmuf_path(), NULL}});
 }
 
 static void test_faults_of_a_machine_are_found(void **_)
@@ -186,6 +190,10 @@ static void test_data_of_a_configuration_is_read(void **_)
     o = BMUF("doctor", "my.ini", "--set", "data.train=.");
     assert_code(o, 69);
     assert_says(o.out, ". has no shards");
+    o = BMUF("doctor", "my.ini", "--set", "data.dev=also/nowhere");
+    assert_code(o, 69);
+    assert_says(o.out, "error    data     data.dev = also/nowhere: ");
+    assert_fails(BMUF("doctor", "--set", "data.train=."), 64, "give CONFIG");
 }
 
 /* ---- links --------------------------------------------------------------- */
@@ -442,7 +450,8 @@ static void test_a_check_that_does_not_end_is_left_behind(void **_)
 {
     static const bm_check slow = {
         .name = "limits", .seconds = 0.2, .host = sleep_long};
-    static const bm_check_target target = {".", "", "cpu"};
+    static const bm_check_target target = {
+        .folder = ".", .data = "", .others = {"", ""}, .device = "cpu"};
     json_t *report = bm_report_new("a"), *list = NULL;
     time_t since = time(NULL);
 

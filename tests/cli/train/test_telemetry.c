@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- metrics ------------------------------------------------------------- */
 
@@ -265,6 +266,26 @@ static void test_metrics_that_cannot_be_written_are_a_warning(void **_)
                      1);
 }
 
+/* Of any other file they would be the last. */
+static void test_metrics_replace_nothing_else(void **_)
+{
+    (void)_;
+    write_text("list.txt", "a list\n");
+    assert_fails(BMUF("train", "tiny.ini", "--out", "new", "--set",
+                      "job.metrics=tiny.ini"),
+                 73,
+                 "job.metrics tiny.ini would replace what this command reads");
+    assert_fails(
+        BMUF("train", "tiny.ini", "--out", "new", "--set",
+             "job.metrics=list.txt"),
+        73,
+        "job.metrics = list.txt would replace a file that is not of metrics");
+    assert_int_equal(access(in_folder("new"), F_OK), -1);
+    assert_fails(BMUF("train", "tiny.ini", "--out", "new", "--set",
+                      "job.metrics=new/model.safetensors"),
+                 73, "new/model.safetensors would replace a file of a run");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_metrics_are_written_once_a_second),
         cmocka_unit_test(test_a_run_leaves_its_last_metrics),
         cmocka_unit_test(test_metrics_that_cannot_be_written_are_a_warning),
+        cmocka_unit_test(test_metrics_replace_nothing_else),
     };
 
     return cmocka_run_group_tests(tests, make_corpus, folder_remove);
