@@ -388,12 +388,26 @@ static void pass(preceding *before, const bm_layer *l)
                                               l->time.size > BM_LAYER_WINDOW);
 }
 
+/* A group: what was before it, and what its branches were so far. */
+typedef struct branching {
+    preceding before, within;
+} branching;
+
+/* The end of a branch. */
+static void branch(preceding *before, branching *b, bm_role role)
+{
+    b->within.mixes = b->within.mixes || before->mixes;
+    b->within.one_frame = b->within.one_frame || before->one_frame;
+    *before = role == BM_CLOSES ? b->within : b->before;
+}
+
 bool bm_model_doubt(const bm_config *config, char *text, size_t room)
 {
     bm_model_settings set = {0};
     bm_model m = {.shape = some_shape};
     preceding before = {0};
-    size_t at = 0;
+    branching opened[BM_NET_GROUPS] = {{{0}, {0}}};
+    size_t at = 0, depth = 0;
     bool found = false;
 
     bm_config_peek(config, "model", bm_model_options, &set);
@@ -401,8 +415,15 @@ bool bm_model_doubt(const bm_config *config, char *text, size_t room)
     if (bm_net_parse(set.net, &m.layers, &m.n_layers) == BM_OK &&
         plan(&m, true, &at) == BM_OK)
         for (size_t k = 0; k < m.n_layers && !found; k++) {
-            found = doubt(&m.layers[k], &before, text, room);
-            pass(&before, &m.layers[k]);
+            const bm_layer *l = &m.layers[k];
+
+            if (l->ops->role == BM_OPENS)
+                opened[depth++] = (branching){before, before};
+            else if (l->ops->role != BM_ALONE)
+                branch(&before, &opened[depth - 1], l->ops->role);
+            depth -= l->ops->role == BM_CLOSES;
+            found = doubt(l, &before, text, room);
+            pass(&before, l);
         }
     free(m.layers);
     return found;

@@ -13,7 +13,7 @@
 enum {
     MOST_LAYERS = BM_NET_LAYERS,
     MOST_THINGS = 1 << 20,
-    MOST_GROUPS = 16 /* one inside the other */
+    MOST_GROUPS = BM_NET_GROUPS
 };
 
 static const bm_layer_ops *const known[] = {

@@ -9,7 +9,10 @@
 
 #include "models/layers/layer.h"
 
-enum { BM_NET_LAYERS = 1024 }; /* of a network, at most */
+enum {
+    BM_NET_LAYERS = 1024, /* of a network, at most */
+    BM_NET_GROUPS = 16    /* one inside the other */
+};
 
 /*
  * *out <- a new array of *n layers, one for each word, or as many as the number

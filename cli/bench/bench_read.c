@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,6 +122,28 @@ static bm_status name_copies(const bench *b, size_t copies)
     return BM_OK;
 }
 
+/* The folder that a signal removes; the program ends by the signal then. */
+static char in_use[PATH_MAX];
+
+static void remove_and_die(int number)
+{
+    if (fork() == 0) {
+        execl("/bin/rm", "rm", "-rf", "--", in_use, (char *)NULL);
+        _exit(1);
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void remove_if_stopped(const bench *b)
+{
+    static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+
+    snprintf(in_use, sizeof in_use, "%s", b->directory);
+    for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++)
+        signal(stops[i], b->directory[0] != '\0' ? remove_and_die : SIG_DFL);
+}
+
 /* The shard that is not finished, if a disk is full, has a name of its own. */
 static void remove_all(const bench *b)
 {
@@ -133,6 +156,7 @@ static void remove_all(const bench *b)
         (void)unlinkat(dirfd(list), entry->d_name, 0);
     closedir(list);
     rmdir(b->directory);
+    remove_if_stopped(&(bench){0});
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -272,6 +296,7 @@ static bm_status measure(const bm_bench *how, size_t row, double *out)
     out[READ] = out[WITH_BATCHES] = out[BARE] = NAN;
     BM_TRY_DONE(bm_backend_open(&b.be, "cpu", 0));
     BM_TRY_DONE(bm_temporary_folder_make(b.directory, "bench"));
+    remove_if_stopped(&b);
     BM_TRY_DONE(write_shard(&b, l));
     BM_TRY_DONE(name_copies(&b, l->copies));
     BM_TRY_DONE(bm_bench_medians(how->rounds, 1, start_once, &b, &out[START]));

@@ -15,6 +15,7 @@
 #include "cli/bench/bench.h"
 #include "compute/cpu/libraries/onednn.h"
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/rng.h"
 #include "core/text/words.h"
 #include "models/model.h"
@@ -134,6 +135,7 @@ typedef struct bench {
     size_t side;
     bool wall;     /* time is wall-clock time, not processor time */
     double update; /* seconds of updates since note_phases */
+    bool warned;   /* of sequences that the loss skips */
 } bench;
 
 /* Sides of the square products for the peak. */
@@ -438,6 +440,12 @@ static bm_status take_loss(bench *b, double *out)
         BM_TRY(bm_sync(b->be));
     }
     *out = s.sequences > 0 ? s.loss / s.sequences : NAN;
+    if (s.skipped > 0 && !b->warned)
+        bm_log(BM_WARNING,
+               "%.0f %% of the sequences have more labels than frames at the "
+               "loss, which skips them: give fewer --labels or more --frames",
+               100 * s.skipped / (s.skipped + s.sequences));
+    b->warned = b->warned || s.skipped > 0;
     return BM_OK;
 }
 

@@ -39,7 +39,7 @@ static bool read_file(const char *path, char *piece, double until,
 static bool read_folder(bm_check_context *e, DIR *list, char *piece)
 {
     double since = bm_clock(), seconds = 0;
-    size_t bytes = 0, files = 0;
+    size_t bytes = 0, before = 0, files = 0;
     const struct dirent *entry = NULL;
     char path[PATH_MAX];
 
@@ -48,9 +48,14 @@ static bool read_folder(bm_check_context *e, DIR *list, char *piece)
         if (!bm_ends_with(entry->d_name, ".h5"))
             continue;
         snprintf(path, sizeof path, "%s/%s", e->target->data, entry->d_name);
-        if (!read_file(path, piece, since + SECONDS, &bytes)) {
+        before = bytes;
+        errno = 0;
+        if (!read_file(path, piece, since + SECONDS, &bytes) ||
+            (bytes == before && bm_clock() < since + SECONDS)) {
             bm_find(e, BM_FATAL, "bmuf check FOLDER reads all of them",
-                    "%s cannot be read: %s", path, strerror(errno));
+                    "%s cannot be read: %s", path,
+                    bytes == before && errno == 0 ? "it is empty"
+                                                  : strerror(errno));
             return false;
         }
         files++;
@@ -83,21 +88,29 @@ static bool read_folder(bm_check_context *e, DIR *list, char *piece)
     return true;
 }
 
+static bool has_shards(DIR *list)
+{
+    const struct dirent *entry = NULL;
+
+    while ((entry = readdir(list)) != NULL)
+        if (bm_ends_with(entry->d_name, ".h5"))
+            return true;
+    return false;
+}
+
 /* Sets that are read after an epoch, or at the end. */
 static void find_other(bm_check_context *e, const char *setting,
                        const char *folder)
 {
-    DIR *list = NULL;
+    DIR *list = folder[0] != '\0' ? opendir(folder) : NULL;
 
-    if (folder[0] == '\0')
-        return;
-    list = opendir(folder);
-    if (list == NULL)
+    if (folder[0] != '\0' && (list == NULL || !has_shards(list)))
         bm_find(e, BM_FATAL,
                 "run bmuf pack, or correct it; every host needs the folder at "
                 "the same path",
-                "%s = %s: %s", setting, folder, strerror(errno));
-    else
+                "%s = %s: %s", setting, folder,
+                list == NULL ? strerror(errno) : "no shards (*.h5)");
+    if (list != NULL)
         closedir(list);
 }
 

@@ -80,8 +80,10 @@ static bool see(const char *path, size_t bytes, double *seconds)
 
         if (file >= 0)
             close(file);
-        if (there)
+        if (there) {
+            *seconds = bm_clock() - since;
             return true;
+        }
         nanosleep(&pause, NULL);
     }
     return false;

@@ -2,6 +2,7 @@
  * the same. */
 #include "cli/doctor/check.h"
 #include "cli/help/version.h"
+#include "compute/cpu/loops/cpu_isa.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,10 @@
 static void host(bm_check_context *e)
 {
     json_t *facts = bm_version_json();
+    const bm_isa *isa = NULL;
 
+    if (bm_isa_find(&isa) != BM_OK)
+        bm_find(e, BM_FATAL, "", "%s", bm_last_message());
     json_object_update(e->facts, facts);
     json_decref(facts);
 }

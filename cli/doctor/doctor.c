@@ -382,6 +382,8 @@ static bm_status doctor(const bm_arguments *a)
                                  "give CONFIG, too");
     BM_TRY_DONE(bm_argument_word(a, "device", BM_DEVICES, s.target.device,
                                  &s.target.device));
+    if (bm_argument(a, "folder") != NULL && bm_argument(a, "folder")[0] == '\0')
+        BM_FAIL_DONE(BM_ERR_ARG, "doctor: --folder is empty; give a folder");
     if (bm_argument(a, "folder") != NULL)
         s.target.folder = bm_argument(a, "folder");
     status = start(a, &s);

@@ -54,7 +54,7 @@ static volatile sig_atomic_t asked, killed_by;
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     (void)context;
-    asked = 1;
+    asked = number;
     if (number != SIGUSR1 && bm_stop_signal_note(&stop, number, info))
         killed_by = number;
 }
@@ -424,8 +424,12 @@ static void fill(session *s, int code)
         o->ended || is_of_mpirun(code) ? bm_status_exit(BM_ERR_COMM) : code;
     if (killed_by)
         o->code = 128 + killed_by;
-    else if (o->asked && code == 128 + SIGUSR1) /* before training began */
-        o->code = bm_status_exit(BM_STOPPED);
+    else if (o->asked &&
+             code == 128 + SIGUSR1) { /* a verb without a run, or before
+                                                   * training began */
+        o->code = s->a->resumes ? bm_status_exit(BM_STOPPED) : 128 + asked;
+        o->why[0] = '\0';
+    }
 }
 
 bm_status bm_attempt_run(const bm_attempt *a, bm_outcome *out)

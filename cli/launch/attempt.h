@@ -18,6 +18,7 @@ typedef struct bm_attempt {
     const char *shared; /* for heartbeats of other hosts; "": none */
     bm_watchdog_limits limits;
     bm_returns *returns; /* a clean stop once hosts are back */
+    bool resumes;        /* the same command goes on after a stop */
 } bm_attempt;
 
 typedef struct bm_outcome {

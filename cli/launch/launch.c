@@ -68,7 +68,8 @@ static bm_status attempt(const bm_arguments *a, const bm_allocation *allocation,
     bm_attempt plan = {.ranks = (int)allocation->ranks,
                        .shared = r->shared,
                        .limits = *limits,
-                       .returns = &returns};
+                       .returns = &returns,
+                       .resumes = p->run != NULL || p->again != NULL};
     bm_status status = BM_OK;
 
     BM_TRY(bm_scratch_folder_open(&scratch, allocation->ranks));

@@ -30,8 +30,10 @@ static void print_local(const bm_sgd_settings *s, FILE *out)
         [BM_LOCAL_AVERAGE] = "averaged at block ends",
         [BM_LOCAL_EXTRAPOLATE] = "averaged and extrapolated at block ends"};
 
-    fprintf(out, "local update      %s, its state %s\n", bm_sgd_title(s),
-            fates[bm_sgd_local_state(s)]);
+    fprintf(out, "local update      %s", bm_sgd_title(s));
+    if (!bm_sgd_is_momentum(s) || s->momentum > 0)
+        fprintf(out, ", its state %s", fates[bm_sgd_local_state(s)]);
+    fprintf(out, "\n");
 }
 
 static void print_filter(const bm_explained *e, FILE *out)

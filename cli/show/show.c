@@ -166,8 +166,9 @@ static bm_status make_versions(show *s)
         return BM_OK;
     if (!bm_augment_any(&s->set.augment))
         return BM_FAIL(BM_ERR_ARG,
-                       "show: --augmented needs settings of [augment]: give "
-                       "--config FILE, or --set augment.warp=10 and the like");
+                       "show: --augmented needs settings of [augment] that "
+                       "change something, in the configuration or as --set "
+                       "augment.warp=10, and augment.share above 0");
     BM_TRY(open_augmenter(s));
     for (long k = 1; k <= s->n; k++)
         BM_TRY(augment(s, &s->versions[k], s->first + k - 2));
@@ -242,6 +243,10 @@ static bm_status read_settings(show *s, const bm_arguments *a)
     const char *const more[] = {"data.train=shown",
                                 path == NULL ? "model.net=linear" : NULL, NULL};
 
+    if (bm_argument(a, "epoch") != NULL && bm_argument(a, "augmented") == NULL)
+        return BM_FAIL(BM_ERR_ARG,
+                       "show: --epoch is the first of the epochs of "
+                       "--augmented; give it, too");
     BM_TRY(bm_settings_read_with(a, path, more, &s->config, &s->set));
     BM_TRY(bm_argument_number(a, "epoch", 1, 1, 1000000, &s->first));
     return bm_argument_number(a, "augmented", 0, 0, 100, &s->n);

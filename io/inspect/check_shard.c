@@ -138,8 +138,8 @@ static void inspect_length(inspection *i, size_t sequence, size_t n,
         snprintf(with, sizeof with, " with %s",
                  bm_count_noun(repeats, "repeat").text);
     snprintf(text, sizeof text,
-             "%s%s need %s, but %zu / %d = %zu are left; lower "
-             "the stride or remove the sequence",
+             "%s%s need %s, but %zu / %d = %zu, rounded up, are "
+             "left; lower the stride or remove the sequence",
              bm_count_noun((long long)n, "label").text, with,
              bm_count_noun((long long)least, "frame").text, frames, i->stride,
              left);

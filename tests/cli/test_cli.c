@@ -131,6 +131,7 @@ static void test_help_and_version_have_several_names(void **_)
     assert_says(o.out, text(json, "loops"));
     json_decref(json);
     assert_fails(BMUF("help", "trian"), 64, "did you mean train?");
+    assert_fails(BMUF("evaluate"), 64, "did you mean eval?");
 }
 
 /* Nothing is near: no suggestion. */

@@ -273,6 +273,8 @@ static void test_what_cannot_be_shown_is_refused(void **_)
     assert_fails(BMUF("show", "train", "nobody"), 66,
                  "train has no sequence 'nobody'; its first one is 'train-0'");
     assert_fails(BMUF("show", "nowhere", "a"), 66, "nowhere");
+    assert_fails(BMUF("show", "train", "train-0", "--epoch", "2"), 64,
+                 "--epoch is the first of the epochs of --augmented");
     assert_fails(BMUF("show", "train", "train-0", "--augmented", "2"), 64,
                  "--augmented needs settings of [augment]");
     assert_fails(BMUF("show", "train", "train-0", "--augmented", "2", "--set",

@@ -65,6 +65,10 @@ static void test_options_of_a_network_are_checked(void **_)
                  "--classes 1: CTC has a blank");
     assert_fails(BMUF("bench", "--net", "linear", "--only", "read"), 64,
                  "--only", "without --net");
+    o = BMUF("bench", "--quick", "--net", "stack:10 linear", "--frames", "100",
+             "--labels", "20");
+    assert_code(o, 0);
+    assert_says(o.err, "warning r0 100 % of the sequences have more labels");
 }
 
 /* T = 200, B = 16, D = 120, three layers of two directions with H cells of

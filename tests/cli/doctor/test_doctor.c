@@ -193,7 +193,18 @@ static void test_data_of_a_configuration_is_read(void **_)
     o = BMUF("doctor", "my.ini", "--set", "data.dev=also/nowhere");
     assert_code(o, 69);
     assert_says(o.out, "error    data     data.dev = also/nowhere: ");
+    o = BMUF("doctor", "my.ini", "--set", "data.dev=.");
+    assert_code(o, 69);
+    assert_says(o.out, "error    data     data.dev = .: no shards");
+    write_text("empty-00000.bmuf.h5", "");
+    o = BMUF("doctor", "my.ini", "--set", "data.train=.");
+    assert_code(o, 69);
+    assert_says(o.out, "./empty-00000.bmuf.h5 cannot be read: it is empty");
     assert_fails(BMUF("doctor", "--set", "data.train=."), 64, "give CONFIG");
+    assert_fails(BMUF("doctor", "--folder", ""), 64, "--folder is empty");
+    o = shell("BMUF_ISA=foo exec \"$0\" doctor");
+    assert_code(o, 69);
+    assert_says(o.out, "error    program  BMUF_ISA=foo is invalid");
 }
 
 /* ---- links --------------------------------------------------------------- */

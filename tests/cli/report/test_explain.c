@@ -510,6 +510,35 @@ static void test_explain_fails_and_warns(void **_)
     assert_says(o.out, "warning: train.strategy = diloco expects AdamW");
 }
 
+/* A branch begins with what is before its group: the first pool has features in order in
+ * front of it, the second has not. */
+static void test_explain_warns_of_pools_without_order(void **_)
+{
+    static const char *const nets[] = {
+        "model.net=residual( linear:4 | pool:1x2 ) linear",
+        "model.net=linear:8 pool:1x2 linear"};
+
+    (void)_;
+    for (size_t i = 0; i < 2; i++) {
+        outcome o = BMUF("explain", "tiny.ini", "--set", nets[i]);
+        bool warned = strstr(o.out, "pools neighbouring units") != NULL ||
+                      strstr(o.err, "pools neighbouring units") != NULL;
+
+        assert_code(o, 0);
+        assert_int_equal(warned, i > 0);
+    }
+}
+
+/* Without momentum there is no state. */
+static void test_explain_names_the_local_update(void **_)
+{
+    (void)_;
+    assert_says(BMUF("explain", "tiny.ini", "--set", "sgd.momentum=0").out,
+                "local update      SGD\n");
+    assert_says(BMUF("explain", "tiny.ini", "--set", "sgd.momentum=0.5").out,
+                "local update      momentum SGD, its state ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +562,8 @@ int main(void)
         cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),
         cmocka_unit_test(test_explain_fails_and_warns),
+        cmocka_unit_test(test_explain_warns_of_pools_without_order),
+        cmocka_unit_test(test_explain_names_the_local_update),
     };
     return cmocka_run_group_tests_name("explain", tests, make_corpus,
                                        folder_remove);
