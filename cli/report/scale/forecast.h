@@ -23,13 +23,13 @@
 
 /* The load of one worker. */
 typedef struct bm_load {
-    double weights;       /* floats that are exchanged */
-    double step_s;        /* t: of one mini-batch */
-    double backward_s;    /* b: its backward pass */
-    double variation;     /* cv: standard deviation of a step / t */
-    double block_steps;   /* s: mini-batches per worker between exchanges */
-    double read_s;        /* reading a mini-batch, in a thread of its own */
-    double layers;        /* with weights, assumed equal in size */
+    double weights;     /* floats that are exchanged */
+    double step_s;      /* t: of one update, which is one mini-batch or more */
+    double backward_s;  /* b: backward pass of its last mini-batch */
+    double variation;   /* cv: standard deviation of a step / t */
+    double block_steps; /* s: updates per worker between exchanges */
+    double read_s;      /* reading their data, in a thread of its own */
+    double layers;      /* with weights, assumed equal in size */
     double quantise_rate; /* floats per second, to one bit and back */
 } bm_load;
 

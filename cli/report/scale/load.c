@@ -25,6 +25,7 @@ typedef struct tally {
     json_t *start;       /* the last start event */
     bm_config *config;   /* of the run */
     bm_block_settings block;
+    double accumulate; /* mini-batches of an update; 0: as 1 */
 } tally;
 
 static bool is_complete(const json_t *start)
@@ -105,6 +106,20 @@ static double variation(const tally *t)
     return t->blocks > 1 ? sqrt(fmax(square, 0) * steps) / mean : 0;
 }
 
+/* A step is an update, of so many mini-batches (batch.accumulate); its exchange can run
+ * beside the backward pass of the last of them. */
+static void accumulate(bm_load *l, bm_load_source *of, double batches)
+{
+    if (!(batches > 1))
+        return;
+    l->step_s *= batches;
+    l->read_s *= batches;
+    l->variation /= sqrt(batches);
+    l->block_steps /= batches;
+    of->frames *= batches;
+    of->step_s = l->step_s;
+}
+
 static bm_status measure(tally *t, const char *directory, bm_load *out,
                          bm_load_source *of)
 {
@@ -137,12 +152,15 @@ static bm_status measure(tally *t, const char *directory, bm_load *out,
                            .frames = t->frames / t->batches,
                            .step_s = out->step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", strategy);
+    accumulate(out, of, t->accumulate);
     return count_layers(net, &out->layers);
 }
 
-/* [block] of the run; without a config.ini: all workers take part. */
+/* [block] and batch.accumulate of the run; without a config.ini: all workers take part,
+ * and a mini-batch is an update. */
 static bm_status read_block(tally *t, const char *directory)
 {
+    const char *text = NULL;
     char path[4200];
 
     snprintf(path, sizeof path, "%s/config.ini", directory);
@@ -150,6 +168,8 @@ static bm_status read_block(tally *t, const char *directory)
     if (access(path, F_OK) == 0)
         BM_TRY(bm_config_read(t->config, path));
     bm_config_peek(t->config, "block", bm_block_options, &t->block);
+    text = bm_config_text(t->config, "batch", "accumulate");
+    t->accumulate = text != NULL ? strtod(text, NULL) : 0;
     return BM_OK;
 }
 
@@ -196,6 +216,7 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
                            .frames = parts.part->batch_frames,
                            .step_s = step_s};
     snprintf(of->strategy, sizeof of->strategy, "%s", s->train.strategy);
+    accumulate(out, of, (double)s->plan.accumulate);
     status = count_layers(s->model.net, &out->layers);
 done:
     bm_recogniser_close(&net);

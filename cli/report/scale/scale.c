@@ -452,7 +452,7 @@ static const bm_flag flags[] = {
      "--topology",
      0, false},
     {"workers", "N,...", "numbers of workers; default 1,2,4,...,256", 0, false},
-    {"step-ms", "MS", "read a CONFIG, and assume this time for a step", 0,
+    {"step-ms", "MS", "read a CONFIG, and assume this time for a mini-batch", 0,
      false},
     {"block-steps", "S", "mini-batches between exchanges of bmuf", 0, false},
     {"variation", "PERCENT", "standard deviation of the time of a step", 0,
