@@ -195,3 +195,27 @@ makes speech_and_shards 0 3 'packing failed'
 sed -i '/^dev-1/d' "$work/archives/some/manifest.tsv"
 ! data 2>/dev/null || fault 'pack_data: success without rows of dev'
 [ -s "$tree/data/some/dev.jsonl" ] || fault 'pack_data: the old manifest went before the new one came'
+
+# What cannot work ends before anything is made or removed.
+# ends CODE WORDS COMMAND...: the message has the words.
+ends() {
+    code=$1 words=$2 status=0
+    shift 2
+    "$@" >"$work/said" 2>&1 || status=$?
+    [ $status = "$code" ] || fault "$*: exit $status, not $code: $(cat "$work/said")"
+    grep -qF -- "$words" "$work/said" || fault "$*: another message: $(cat "$work/said")"
+}
+before=$(cd "$work/again" && find . -type f | sort)
+ends 64 'SEED abc is not a whole number' "$tree/scripts/make_speech" "$work/again" abc
+ends 64 'unknown option --help' "$tree/scripts/make_speech" --help
+BMUF_NOISE=$work/none ends 69 "$work/none is missing; build it" "$tree/scripts/make_speech" "$work/again" 8
+[ "$(cd "$work/again" && find . -type f | sort)" = "$before" ] || fault 'make_speech: what was complete is gone'
+ends 64 'KIND sound is not audio' "$tree/scripts/pack_sets" sound "$work/again" "$work/new"
+ends 64 'KIND sound is not audio' env BMUF_DATA="$work/archives" "$tree/scripts/pack_data" new some sound
+rm "$tree/build/release/bmuf"
+ends 69 'bmuf is missing; build it' "$tree/scripts/pack_sets" audio "$work/again" "$work/new"
+rm "$work"/archives/some/*.tar.*
+ends 66 'has no archives' env BMUF_DATA="$work/archives" "$tree/scripts/pack_data" new some audio
+for folder in "$work/new" "$tree/data/new"; do
+    [ ! -e "$folder" ] || fault "$folder was made for nothing"
+done
