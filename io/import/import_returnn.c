@@ -343,8 +343,17 @@ static bm_status read_labels(returnn *self, bm_item *item)
         return BM_OK;
     BM_TRY(bm_grow(&self->labels, n, &self->room, sizeof *self->labels));
     item->n_labels = 0;
-    for (size_t k = 0; k < n; k += step)
-        self->labels[item->n_labels++] = self->classes[theirs[k]];
+    for (size_t k = 0; k < n; k += step) {
+        int32_t own = self->classes[theirs[k]];
+
+        if (own == 0 && !self->per_frame)
+            bm_problem_set(&self->problem, "blank",
+                           "%s: label %zu is class %d, the blank, which is no "
+                           "label; take it out of the targets",
+                           bm_returnn_path(self->files[self->file]), k,
+                           theirs[k]);
+        self->labels[item->n_labels++] = own;
+    }
     item->labels = self->labels;
     return BM_OK;
 }

@@ -9,7 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-mkdir data run 'a b'
+mkdir -p data run 'a b' 'my run' shards/dev shards/test
+: >data/dev.jsonl
+: >data/test.jsonl
 # Fields in any order, without a speaker, and escapes as Python writes them.
 cat >data/train.jsonl <<'END_OF_TEXTS'
 {"speaker": "a", "text":"\u00e9t\u00E9 \"là\"", "id": "1", "image": "1.png"}
@@ -24,7 +26,7 @@ case "\$*" in
     lm*) exec "$bmuf" "\$@" ;;
     decode*) echo "\$*" ;;
     score*dev*) awk '
-        { print "char errors  " (/weight 0.5 --word-score 1\$/ ? "9.50" : "10.25") " %" }' \$3 ;;
+        { print "char errors  " (/weight 0.5 --word-score 1\$/ ? "9.50" : "10.25") " %" }' "\$3" ;;
     score*) cat "\$3" "\$4" ;;
 esac
 END_OF_PROGRAM
@@ -45,6 +47,14 @@ grep -q '^1-grams *12$' run/lm/lm.txt || {
 }
 printf '%s\n' 'é t é <space> " l à "' 'l \ a 😀' >text
 "$bmuf" lm run/lm/lm --score text --json | grep -q '"words": 12, "unknown": 0,'
+
+BMUF="$work/a b/fake" "$scripts/decode_with_lm" 'my run' data shards >said
+cmp -s 'my run/lm/lm.arpa' run/lm/lm.arpa
+code=0
+BMUF="$work/a b/fake" "$scripts/decode_with_lm" none data shards 2>said || code=$?
+[ $code = 66 ]
+grep -q 'none is missing' said
+[ ! -e none ]
 
 echo '{"id": "1", "sentence": "a"}' >data/train.jsonl
 if BMUF="$work/a b/fake" "$scripts/decode_with_lm" run data shards 2>said; then

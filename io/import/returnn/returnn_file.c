@@ -416,6 +416,11 @@ bool bm_returnn_per_frame(const bm_returnn_file *f)
            memcmp(f->frames, f->labels, (f->n + 1) * sizeof *f->frames) == 0;
 }
 
+const char *bm_returnn_path(const bm_returnn_file *f)
+{
+    return f->path;
+}
+
 const char *bm_returnn_tag(const bm_returnn_file *f, size_t sequence)
 {
     return f->tags[sequence];

@@ -38,6 +38,7 @@ bool bm_returnn_per_frame(const bm_returnn_file *f);
 
 /* The name of a sequence; the name of a class, NULL if there are none.
  * Borrowed. */
+const char *bm_returnn_path(const bm_returnn_file *f);
 const char *bm_returnn_tag(const bm_returnn_file *f, size_t sequence);
 const char *bm_returnn_symbol(const bm_returnn_file *f, size_t class);
 /* The number of classes: of symbols, by the attribute of the target or, where

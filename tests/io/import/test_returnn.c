@@ -281,6 +281,7 @@ static void test_a_blank_among_the_classes_is_the_blank(void **state)
     static const char *const last[] = {"yes", "no", "<blank>", NULL};
     layout l = {.key = "classes", .n_labels = {2, 1}, .tags = {"s1", "s2"}};
     bm_importer *i = NULL;
+    bm_item item;
 
     (void)state;
     l.labels = first;
@@ -294,6 +295,14 @@ static void test_a_blank_among_the_classes_is_the_blank(void **state)
     assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
     assert_int_equal(bm_vocab_size(i->vocab), 3);
     assert_item(i, "s1", 3, 0, (const int32_t[]){1, 2}, 2);
+    bm_importer_close(i);
+    l.first = 2; /* labels 2 and 1 */
+    assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
+    item = next_item(i);
+    assert_non_null(item.problem);
+    assert_non_null(strstr(item.problem->text,
+                           "label 0 is class 2, the blank, which is no label; "
+                           "take it out of the targets"));
     bm_importer_close(i);
 }
 
