@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct range {
     uint64_t seed;
@@ -80,7 +81,8 @@ static bm_status add_noise(const range *r, const char *path)
     bm_status status = BM_OK;
 
     if (file == NULL)
-        BM_FAIL_DONE(BM_ERR_MISSING, "%s: %s", path, sf_strerror(NULL));
+        BM_FAIL_DONE(access(path, F_OK) == 0 ? BM_ERR_FORMAT : BM_ERR_MISSING,
+                     "%s: %s", path, sf_strerror(NULL));
     n = (size_t)info.frames * (size_t)info.channels;
     x = malloc((n + 1) * sizeof *x);
     noise = malloc((n + 1) * sizeof *noise);
@@ -122,7 +124,7 @@ int main(int argc, char **argv)
         bm_status status = add_noise(&r, argv[i]);
 
         if (status != BM_OK) {
-            fprintf(stderr, "bmuf_noise: %s\n", bm_last_error());
+            fprintf(stderr, "bmuf_noise: %s\n", bm_last_message());
             return bm_status_exit(status);
         }
     }

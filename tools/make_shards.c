@@ -81,9 +81,13 @@ static bm_status write_all(set *s)
     return BM_OK;
 }
 
+/* A whole number above 0, or 0. */
 static size_t number(const char *text)
 {
-    return (size_t)strtoull(text, NULL, 10);
+    char *end = NULL;
+    long x = strtol(text, &end, 10);
+
+    return *end == '\0' && x > 0 ? (size_t)x : 0;
 }
 
 int main(int argc, char **argv)
@@ -99,7 +103,8 @@ int main(int argc, char **argv)
         s.shortest = number(argv[4]);
         s.longest = number(argv[5]);
     }
-    if (argc < 6 || s.longest < s.shortest || s.features == 0) {
+    if (argc < 6 || s.shards == 0 || s.sequences == 0 || s.shortest == 0 ||
+        s.longest < s.shortest || s.features == 0) {
         fprintf(stderr, "usage: bmuf_shards DIR SHARDS SEQUENCES SHORTEST "
                         "LONGEST [FEATURES [STORE]]\n");
         return 64;

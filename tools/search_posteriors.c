@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     }
     status = run(argv, out, &seconds);
     if (status != BM_OK)
-        fprintf(stderr, "%s\n", bm_last_error());
+        fprintf(stderr, "bmuf_search: %s\n", bm_last_message());
     printf("%.6f\n", seconds);
     rewind(out);
     while ((c = getc(out)) != EOF)

@@ -98,6 +98,6 @@ int main(int argc, char **argv)
     if (measure(argv[1], (size_t)frames, (size_t)sequences, atof(argv[4])) ==
         BM_OK)
         return 0;
-    fprintf(stderr, "bmuf_time_network: %s\n", bm_last_error());
+    fprintf(stderr, "bmuf_time_network: %s\n", bm_last_message());
     return 1;
 }

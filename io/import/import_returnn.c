@@ -348,8 +348,9 @@ static bm_status read_labels(returnn *self, bm_item *item)
 
         if (own == 0 && !self->per_frame)
             bm_problem_set(&self->problem, "blank",
-                           "%s: label %zu is class %d, the blank, which is no "
-                           "label; take it out of the targets",
+                           "%s: number %zu of its targets (from 0) is class "
+                           "%d, the blank; a target cannot be the blank: take "
+                           "it out",
                            bm_returnn_path(self->files[self->file]), k,
                            theirs[k]);
         self->labels[item->n_labels++] = own;

@@ -138,6 +138,9 @@ refused 65 'no line of these pages is in other.trn, whose first id is other-a' \
     other.trn none pages/q.xml
 [ ! -e none/q.xml ] || fault 'a page without a new text was written'
 refused 64 'usage: ' texts.trn
+refused 64 'two pages are called q.xml' texts.trn none pages/q.xml ./pages/q.xml
+printf '{"id": "a", "text": 5}\n' >bad.jsonl
+refused 65 'bad.jsonl:1: its "text" is not a string' bad.jsonl none pages/q.xml
 refused 66 'no.trn: No such file' no.trn none pages/q.xml
 refused 66 'no.xml: No such file' other.trn none no.xml
 printf 'x (a)\ny\n' >bad.trn

@@ -20,6 +20,11 @@ printf 'text\tid\tfile\tspk\tsplit\n%s\n%s\n' \
 printf '{"id": "x1", "audio": "f/1.wav", "text": "%s", "speaker": "ann"}\n' \
     "$(printf 'a \\"q\\" \\\\ b\\u0001c \303\251')" >"$work/wanted"
 cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: the manifest differs'
+sed 's/$/\r/' "$work/manifest.tsv" | "$scripts/tsv_to_manifest" audio train >"$work/got"
+cmp "$work/got" "$work/wanted" || fault 'tsv_to_manifest: lines that end with CR LF'
+printf 'id\tfile\tspk\tsplit\ttext\na\tb\tc\ttrain\n' |
+    "$scripts/tsv_to_manifest" audio train 2>"$work/error" && fault 'tsv_to_manifest: a line without a text'
+grep -q 'line 2 has 4 columns' "$work/error" || fault 'tsv_to_manifest: another message'
 ! "$scripts/tsv_to_manifest" audio dev <"$work/manifest.tsv" 2>"$work/error" ||
     fault 'tsv_to_manifest: accepts a split without rows'
 grep -q 'no rows of split dev' "$work/error"

@@ -300,9 +300,9 @@ static void test_a_blank_among_the_classes_is_the_blank(void **state)
     assert_ok(open_file(&i, write_file("f.hdf", &l), NULL, 0, NULL));
     item = next_item(i);
     assert_non_null(item.problem);
-    assert_non_null(strstr(item.problem->text,
-                           "label 0 is class 2, the blank, which is no label; "
-                           "take it out of the targets"));
+    assert_non_null(
+        strstr(item.problem->text,
+               "number 0 of its targets (from 0) is class 2, the blank"));
     bm_importer_close(i);
 }
 
