@@ -454,8 +454,7 @@ static void test_damage_does_not_hide_infeasible_sequences(void **_)
     text = checked_after(damage_both, 4, &problems);
     assert_reported(text, "the features of unit 0");
     assert_reported(text, "the labels of unit 0");
-    assert_reported(text,
-                    "2: 3 labels need 3 frames, but 8 / 4 = 2");
+    assert_reported(text, "2: 3 labels need 3 frames, but 8 / 4 = 2");
     free(text);
 }
 
