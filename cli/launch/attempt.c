@@ -424,10 +424,10 @@ static void fill(session *s, int code)
         o->ended || is_of_mpirun(code) ? bm_status_exit(BM_ERR_COMM) : code;
     if (killed_by)
         o->code = 128 + killed_by;
-    else if (o->asked &&
-             code == 128 + SIGUSR1) { /* a verb without a run, or before
-                                                   * training began */
-        o->code = s->a->resumes ? bm_status_exit(BM_STOPPED) : 128 + asked;
+    else if (o->asked && code == 128 + SIGUSR1 && s->a->resumes)
+        o->code = bm_status_exit(BM_STOPPED); /* before training began */
+    else if (o->asked && code == 128 + SIGUSR1) {
+        o->code = 128 + asked;
         o->why[0] = '\0';
     }
 }

@@ -5,7 +5,9 @@
 #include "tests/support/support.h"
 
 #include <jansson.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static double rate(const json_t *row, const char *key)
 {
@@ -137,6 +139,20 @@ static void test_bench_counts_flops(void **_)
                        "--frames 800 --labels 100 --modes fp32:native\n");
 }
 
+/* A verb that cannot go on ends as by the user's signal, without a word about its ranks. */
+static void test_a_stopped_benchmark_names_no_rank(void **_)
+{
+    program p;
+
+    (void)_;
+    program_start(&p, (const char *const[]){"bench", "-n", "2", NULL});
+    sleep(2);
+    kill(p.pid, SIGINT);
+    program_wait(&p);
+    assert_ended(&p, 128 + SIGINT);
+    assert_int_equal(times_said(&p, "killed by signal"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +160,7 @@ int main(void)
         cmocka_unit_test(test_options_of_a_network_are_checked),
         cmocka_unit_test(test_bench_counts_flops),
         cmocka_unit_test(test_a_gru_counts_three_matrices),
+        cmocka_unit_test(test_a_stopped_benchmark_names_no_rank),
     };
     return cmocka_run_group_tests_name("bench", tests, folder_make,
                                        folder_remove);
