@@ -135,13 +135,16 @@ static void remove_and_die(int number)
     raise(number);
 }
 
+/* A signal that is ignored, as by nohup, stays so. */
 static void remove_if_stopped(const bench *b)
 {
     static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 
     snprintf(in_use, sizeof in_use, "%s", b->directory);
     for (size_t i = 0; i < sizeof stops / sizeof stops[0]; i++)
-        signal(stops[i], b->directory[0] != '\0' ? remove_and_die : SIG_DFL);
+        if (signal(stops[i], b->directory[0] != '\0' ? remove_and_die
+                                                     : SIG_DFL) == SIG_IGN)
+            signal(stops[i], SIG_IGN);
 }
 
 /* The shard that is not finished, if a disk is full, has a name of its own. */
