@@ -39,12 +39,11 @@ static bm_status fill(const bm_config *config, bm_settings *s)
     return BM_OK;
 }
 
-bm_status bm_settings_filter(const bm_settings *s, double epochs,
+bm_status bm_settings_filter(const bm_settings *s, int workers, double epochs,
                              double block_frames, bm_filter *out)
 {
-    bm_run_point at = {
-        bm_block_workers(&s->block, (int64_t)epochs, (int)s->job.workers),
-        epochs, block_frames * (double)s->block.fragments};
+    bm_run_point at = {workers, epochs,
+                       block_frames * (double)s->block.fragments};
     bm_traits traits = {0};
 
     BM_TRY(bm_strategy_resolve_at(bm_strategy_find(s->train.strategy),

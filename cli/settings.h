@@ -91,10 +91,11 @@ BM_CHECKED bm_status bm_settings_check_buckets(const bm_config *config,
 BM_CHECKED bm_status bm_settings_fit(const bm_config *config,
                                      const bm_settings *s, long ranks);
 
-/* The filter at another time, or with a block's size, on which eta depends under
- * bmuf.time_constant. Fails with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_settings_filter(const bm_settings *s, double epochs,
-                                        double block_frames, bm_filter *out);
+/* The filter with so many workers, at a time, and with a block's size, on which eta
+ * depends under bmuf.time_constant. Fails with BM_ERR_MEMORY. */
+BM_CHECKED bm_status bm_settings_filter(const bm_settings *s, int workers,
+                                        double epochs, double block_frames,
+                                        bm_filter *out);
 
 /* Opens data.train, with units that are small enough for the workers
  * (bm_plan_fit). Fails as bm_dataset_open does. */

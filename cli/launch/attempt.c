@@ -425,8 +425,8 @@ static void fill(session *s, int code)
     if (killed_by)
         o->code = 128 + killed_by;
     else if (o->asked && code == 128 + SIGUSR1 && s->a->resumes)
-        o->code = bm_status_exit(BM_STOPPED); /* before training began */
-    else if (o->asked && code == 128 + SIGUSR1) {
+        o->code = bm_status_exit(BM_STOPPED);     /* before training began */
+    else if (o->asked && code == 128 + SIGUSR1) { /* as by the user's signal */
         o->code = 128 + asked;
         o->why[0] = '\0';
     }

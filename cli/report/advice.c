@@ -204,7 +204,7 @@ static unsigned rules_of(const bm_regime *s, double blocks)
     return l.rules;
 }
 
-/* Does each rule hold with the proposal that held without it, and those about blocks? eta
+/* Does the proposal break no rule about blocks, and no other that holds without it? eta
  * may depend on the workers and on the size of a block. */
 static bool keeps_rules(const bm_regime *s, const proposal *p)
 {

@@ -87,14 +87,11 @@ void bm_each_change(const bm_config *config,
 static double momentum_with(const bm_regime *r, int workers,
                             double block_frames)
 {
-    bm_run_point at = {workers, r->from,
-                       block_frames * (double)r->settings->block.fragments};
-    bm_traits traits = {0};
-    bm_status status =
-        bm_strategy_resolve_at(bm_strategy_find(r->settings->train.strategy),
-                               r->settings->config, &at, &traits);
+    bm_filter filter = {0};
+    bm_status status = bm_settings_filter(r->settings, workers, r->from,
+                                          block_frames, &filter);
 
-    return status == BM_OK ? traits.filter.momentum : r->momentum;
+    return status == BM_OK ? filter.momentum : r->momentum;
 }
 
 /* Of the epoch that has this plan and begins after `from` epochs, or that part of
@@ -107,13 +104,15 @@ static bm_status regime_of(const bm_settings *s, const bm_dataset *data,
     double batch = 0, blocks = fmax((double)bm_plan_blocks(plan), 1);
     long epochs = bm_settings_epochs(s, data);
     int n = (int)s->job.workers;
+    int workers = bm_block_workers(&s->block, (int64_t)from, n);
     bm_filter filter = {0};
 
     BM_TRY(batch_frames(s, data, plan, &batch));
-    BM_TRY(bm_settings_filter(s, from, (double)data->frames / blocks, &filter));
+    BM_TRY(bm_settings_filter(s, workers, from, (double)data->frames / blocks,
+                              &filter));
     *out = (bm_regime){
         .from = from,
-        .workers = bm_block_workers(&s->block, (int64_t)from, n),
+        .workers = workers,
         .filtered = s->filtered,
         .renamed = ops != &bm_strategy_bmuf,
         .blocks = ops->per == BM_BLOCK,

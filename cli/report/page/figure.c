@@ -94,9 +94,8 @@ static size_t reached(const bm_run_summary *s, const bm_figure *c, double end)
     return low;
 }
 
-/* Places, by `when`, up to which the points of a line take the points of its runs: those
- * of the run with the fewest for their way, and on at its last step to where the longest
- * run ends. */
+/* Where the points of a line end, by `when`: at the points of the run that has the fewest
+ * in the same time, and from there on at its last step up to the end of the longest run. */
 typedef struct grid {
     const bm_run_summary *run;
     size_t n, all; /* of the run; with those that follow */
@@ -126,12 +125,14 @@ static void set_grid(grid *g, const bm_run_set *r, const bm_run_group *group,
             continue;
         *g = (grid){s, n, n, last, n > 1 ? last - when(s, c, n - 2) : last};
     }
+    if (!(g->step > 0)) /* a journal that is not in order */
+        g->step = g->last;
     if (end > g->last)
         g->all += (size_t)ceil((end - g->last) / g->step - 1e-6);
 }
 
-/* Point i of the line: the mean of the runs' points after `begin`, up to `end`. x goes on
- * by the mean of the runs that do, so that it rises where a run ends. */
+/* Point i of the line: the mean of the runs' points after `begin`, up to `end`. x grows
+ * by the mean step of the runs that go on, so that it never falls where one ends. */
 static void set_point(line *l, size_t i, double begin, double end,
                       const bm_run_set *r, const bm_run_group *g,
                       const bm_figure *c, bm_figure_pick p)
