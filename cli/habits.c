@@ -10,7 +10,7 @@
  * choices, and those of fairseq and CNTK. */
 const bm_foreign_word bm_habit_words[] = {
     {"", "lr learningrate baselr initiallr", "train.rate"},
-    {"", "epochs maxepoch maxepochs numepochs nepochs", "train.epochs"},
+    {"", "epoch epochs maxepoch maxepochs numepochs nepochs", "train.epochs"},
     {"", "batchsize trainbatchsize", "batch.sequences"},
     {"", "batchbins maxtokens", "batch.frames"},
     {"", "accumgrad updatefreq accumulategradbatches", "batch.accumulate"},
@@ -22,7 +22,7 @@ const bm_foreign_word bm_habit_words[] = {
     {"", "patience earlystoppingpatience", "schedule.stop_after"},
     {"", "nmels nummelbins", "features.mels"},
     {"", "samplefrequency samplerate fs", "features.rate"},
-    {"", "worldsize nproc nprocpernode", "job.workers"},
+    {"", "workers worldsize nproc nprocpernode", "job.workers"},
     {"", "eta blockmomentum blockmomentumpersync", "bmuf.momentum"},
     {"", "blockmomentumastimeconstant", "bmuf.time_constant"},
     {"", "zeta blocklr blocklearningrate", "bmuf.rate"},
@@ -65,6 +65,8 @@ static const struct {
     {NULL, "--nproc", "give -n N"},
     {"train", "--resume",
      "the same command with the same --out resumes the run"},
+    {"train", "--num-workers",
+     "a thread of each rank reads ahead; job.workers is how many train"},
     {"train", "--config", "CONFIG is given without an option"},
     {"explain", "--config", "CONFIG is given without an option"},
     {"tune", "--config", "CONFIG is given without an option"},

@@ -320,6 +320,10 @@ static void test_names_of_other_programs_are_known(void **_)
     assert_fails(BMUF("pack", "--audio", "a", "--out", "b", "--n-mels", "80"),
                  64, "did you mean --set features.mels=VALUE");
     assert_fails(BMUF("options", "train.lr"), 64, "did you mean train.rate?");
+    assert_fails(BMUF("train", "tiny.ini", "--workers", "8"), 64,
+                 "did you mean --set job.workers=VALUE");
+    assert_fails(BMUF("train", "tiny.ini", "--num-workers=8"), 64,
+                 "a thread of each rank reads ahead");
     /* a key of several sections */
     assert_fails(BMUF("train", "tiny.ini", "--momentum", "0"), 64,
                  "unknown option --momentum; see");
