@@ -156,8 +156,8 @@ static double check_batch(fixture *f, const bm_batch *b, int64_t epoch,
                             (t < T ? y[t * D + d] : 0));
         *resized += T != corpus_frames((size_t)b->id[k]);
         sum += k < first ? (double)T : 0;
-        assert_true(b->id[k] == b->id[k % first] &&
-                    e.frames[k] == e.frames[k % first]);
+        assert_true(b->id[k] == b->id[k < first ? k : k - first] &&
+                    e.frames[k] == e.frames[k < first ? k : k - first]);
     }
     return sum;
 }
