@@ -35,8 +35,8 @@ static const struct condition {
     {"model.infeasible", "model.loss = ctc"},
     {"train.strategy train.epochs train.rate train.diverged "
      "train.checkpoint_every train.checkpoint_copies train.keep "
-     "train.keep_every train.ema train.label_smoothing train.consistency "
-     "train.init train.from train.freeze train.rates",
+     "train.keep_every train.ema train.label_smoothing train.init train.from "
+     "train.freeze train.rates",
      ""},
     {"train.keep_best", "data.dev"},
     {"job.workers job.sum job.coordinator job.seed job.threads job.bind "

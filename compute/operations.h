@@ -359,18 +359,6 @@ BM_OPERATION(cross_entropy,
               bm_tensor y, bm_tensor dy, bm_score *score),
              (be, e, t, smoothing, y, dy, score))
 
-/* bm_consistency: y [T, B, C] are logits of two views of each sequence, b and
- * b + B / 2, with as many frames. Adds to dy [T, B, C] the gradient of weight
- * times the mean, over the sequences with frames, of the sum over their frames of
- * KL(q || p), where p is the softmax of a view, and q, a constant, that of the
- * other one (Yao et al. 2024, CR-CTC). A frame whose logits are not finite adds
- * nothing. */
-BM_OPERATION(consistency,
-             fits(e, y) && same_shape(dy, y) && e.B % 2 == 0,
-             (bm_backend *be, bm_extent e, float weight, bm_tensor y,
-              bm_tensor dy),
-             (be, e, weight, y, dy))
-
 /* ---- updates ------------------------------------------------------------- */
 
 /* bm_momentum_step: updates w and v [n] (see bm_momentum), and the statistics

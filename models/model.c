@@ -586,13 +586,3 @@ void bm_model_smooth(bm_model *m, double smoothing)
 {
     m->smoothing = (float)smoothing;
 }
-
-void bm_model_agree(bm_model *m, double weight)
-{
-    m->consistency = (float)weight;
-}
-
-size_t bm_model_views(const bm_model *m)
-{
-    return m->consistency > 0 ? 2 : 1;
-}

@@ -21,9 +21,8 @@ struct bm_model {
     char *net;
     const bm_loss_ops *loss;
     bm_infeasible policy;
-    bool skips_long;   /* sequences that bm_model_takes refuses */
-    float smoothing;   /* of labels, in gradients */
-    float consistency; /* weight of the agreement of two views; 0: one view */
+    bool skips_long; /* sequences that bm_model_takes refuses */
+    float smoothing; /* of labels, in gradients */
     bm_model_shape shape;
     bm_layer *layers;
     size_t n_layers;

@@ -207,8 +207,6 @@ static void run(bm_model *m, const bm_batch *b, bool training, uint64_t key,
     m->loss->run(m->be, last->extent, b->targets, m->policy, m->smoothing,
                  last->x, d, m->work,
                  (bm_score *)(m->scores + score * BM_SCORE_FLOATS));
-    if (training && m->consistency > 0)
-        bm_consistency(m->be, last->extent, m->consistency, last->x, d);
     spent.loss = bm_span_end(span);
     if (training) {
         m->spent.forward += spent.forward;

@@ -49,10 +49,6 @@ const bm_option bm_train_options[] = {
     {"label_smoothing", BM_FLOAT, offsetof(bm_train_settings, label_smoothing),
      "0", 0, 0.999, NULL,
      "share of the gradient that pulls each frame towards equal probabilities"},
-    {"consistency", BM_FLOAT, offsetof(bm_train_settings, consistency), "0", 0,
-     100, NULL,
-     "weight of the agreement of two augmented views of each sequence, which "
-     "mini-batches then have; 0: one view"},
     {"init", BM_TEXT, offsetof(bm_train_settings, init), "", 0, 0, "MODEL|RUN",
      "trained model, or the best one of a run, that training starts from; "
      "layers that fit are taken"},

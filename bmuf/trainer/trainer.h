@@ -35,7 +35,6 @@ typedef struct bm_train_settings {
     const char *from; /* a run that is continued as another one, RUN[@EPOCH];
                          "": none */
     double label_smoothing;     /* see bm_ctc and bm_cross_entropy */
-    double consistency;         /* see bm_model_agree */
     const char *freeze, *rates; /* of layers, see sgd/layer_rates.h */
 } bm_train_settings;
 

@@ -146,15 +146,13 @@ static void print_block_options(const bm_explained *e, FILE *out)
 }
 
 /* Numbers of an epoch in memory, at the slowest speed that is drawn. */
-static double numbers_of(const bm_settings *s, double frames, size_t features)
+static double numbers_of(const bm_augment_settings *s, double frames,
+                         size_t features)
 {
     bm_speeds speeds;
-    double stretch = bm_speeds_read(s->augment.speed, &speeds)
-                         ? bm_speeds_stretch(&speeds)
-                         : 1;
 
-    return frames * (double)features * stretch *
-           (s->train.consistency > 0 ? 2 : 1);
+    return frames * (double)features *
+           (bm_speeds_read(s->speed, &speeds) ? bm_speeds_stretch(&speeds) : 1);
 }
 
 static void print_cost(const bm_explained *e, FILE *out)
@@ -383,7 +381,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     BM_TRY_DONE(bm_parts_of(s, data, &e.parts));
     e.regime = *e.parts.part;
     e.gains = bm_gains_of(&e.regime);
-    e.numbers = numbers_of(s, e.regime.epoch_frames, data->features);
+    e.numbers = numbers_of(&s->augment, e.regime.epoch_frames, data->features);
     BM_TRY_DONE(sample_blocks(plan, &e.filling));
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(open_network(&e, data, be, to->newest, &net));

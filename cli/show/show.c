@@ -140,10 +140,8 @@ static bm_status augment(show *s, version *v, int64_t epoch)
 {
     uint64_t key =
         bm_augment_key((uint64_t)s->set.job.seed, epoch, s->sequence);
-    bm_augmented in = {.x = s->versions[0].x,
-                       .frames = s->versions[0].frames,
-                       .labels = s->labels,
-                       .n_labels = s->n_labels};
+    bm_augmented in = {s->versions[0].x, s->versions[0].frames, s->labels,
+                       s->n_labels};
     bm_fit fit = bm_infeasible_fit(s->model);
     int32_t *targets = NULL;
     bm_status status = BM_OK;

@@ -135,16 +135,14 @@ done:
 
 /* ---- its gradient --------------------------------------------------------- */
 
-/* Labels without neighbours that are equal, where there are two of them, of B
- * sequences: those of the probe, perhaps twice. */
-static void fill_targets(const bm_probe *p, bool per_frame, size_t B,
-                         int32_t *frames, int32_t *classes, int32_t *count)
+/* Labels without neighbours that are equal, where there are two of them. */
+static void fill_targets(const bm_probe *p, bool per_frame, int32_t *classes,
+                         int32_t *count)
 {
     size_t at = 0;
 
-    for (size_t b = 0; b < B; b++) {
-        frames[b] = p->frames[b % p->B];
-        count[b] = per_frame ? frames[b] : p->labels[b % p->B];
+    for (size_t b = 0; b < p->B; b++) {
+        count[b] = per_frame ? p->frames[b] : p->labels[b];
         for (int32_t i = 0; i < count[b]; i++)
             classes[at++] =
                 p->classes > 1 ? 1 + i % (int32_t)(p->classes - 1) : 0;
@@ -183,8 +181,8 @@ bm_status bm_probe_run(bm_probe *p, bm_model *model)
 {
     bool per_frame = bm_model_loss(model)->per_frame;
     bm_backend *be = bm_model_params(model)->be;
-    int32_t *frames = NULL, *classes = NULL, *count = NULL;
-    size_t T = 0, views = bm_model_views(model), B = p->B * views;
+    int32_t *classes = NULL, *count = NULL;
+    size_t T = 0;
     float *x = NULL;
     bm_batch batch = {0};
     bm_status status = BM_OK;
@@ -193,16 +191,15 @@ bm_status bm_probe_run(bm_probe *p, bm_model *model)
     T = p->B > 0 ? (size_t)p->frames[0] : 0;
     if (T == 0)
         return BM_OK;
-    classes = malloc((labels_of(p, per_frame) * views + 1) * sizeof *classes);
-    count = malloc(B * sizeof *count);
-    frames = malloc(B * sizeof *frames);
-    if (classes == NULL || count == NULL || frames == NULL)
+    classes = malloc((labels_of(p, per_frame) + 1) * sizeof *classes);
+    count = malloc(p->B * sizeof *count);
+    if (classes == NULL || count == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %s", p->about);
-    fill_targets(p, per_frame, B, frames, classes, count);
-    status = bm_alloc(be, T * B * p->features, &x);
+    fill_targets(p, per_frame, classes, count);
+    status = bm_alloc(be, T * p->B * p->features, &x);
     if (status == BM_OK) {
-        batch = (bm_batch){.extent = {T, B, frames},
-                           .x = {x, 3, {T, B, p->features, 1}},
+        batch = (bm_batch){.extent = {T, p->B, p->frames},
+                           .x = {x, 3, {T, p->B, p->features, 1}},
                            .targets = {classes, count}};
         status = compute(model, &batch);
     }
@@ -214,7 +211,6 @@ bm_status bm_probe_run(bm_probe *p, bm_model *model)
     }
 done:
     bm_free(be, x);
-    free(frames);
     free(classes);
     free(count);
     return status;

@@ -116,7 +116,6 @@ static bm_status open_network(bm_training *t)
                                                        &s->model, t->train, n,
                                                        (uint64_t)s->job.seed)));
     bm_model_smooth(t->net.model, s->train.label_smoothing);
-    bm_model_agree(t->net.model, s->train.consistency);
     BM_TRY(bm_origin_take(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));
     if (bm_infeasible_describe(t->net.model, t->train, "data.train", text,
@@ -288,9 +287,7 @@ static bm_status open_learner(bm_training *t)
                                   .seed = seed,
                                   .audit = audit_of(t),
                                   .augment = &t->set->augment,
-                                  .fit = bm_infeasible_fit(t->net.model),
-                                  .two_views =
-                                      bm_model_views(t->net.model) > 1};
+                                  .fit = bm_infeasible_fit(t->net.model)};
     bm_position start = {0, 0};
 
     bm_audited_workers(reading.workers, bm_comm_size(t->comm),

@@ -32,7 +32,7 @@ typedef struct bm_cpu {
     bm_onednn *dnn;       /* BM_BF16_OF_DNN, else NULL */
     bm_scratch factor[2]; /* A and B of a product in bf16; A of one in bytes */
     bm_held held;
-    bm_scratch work;    /* for loops of ours: products, terms of a softmax */
+    bm_scratch work;    /* for products in loops of ours */
     bm_scratch squares; /* doubles: partial sums of a norm */
     bm_scratch scores;  /* bm_scores: one for each sequence of a batch */
 } bm_cpu;

@@ -5,12 +5,30 @@
 
 #include <math.h>
 
+/* The sum of exp(x - top); y [n], unless NULL, becomes its terms. */
+static double exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
+                      float top, float *y)
+{
+    enum { PART = 256 };
+    float terms[PART], m[PART];
+    int32_t e[PART];
+    double sum = 0;
+
+    for (size_t from = 0; from < n; from += PART) {
+        size_t part = n - from < PART ? n - from : PART;
+
+        sum += (double)loops->exp(part, x + from, top, (bm_wide){m, e},
+                                  y != NULL ? y + from : terms);
+    }
+    return sum;
+}
+
 /* Scores one frame of class k; dx [n], unless NULL, becomes its gradient. */
 static void frame(const bm_loss_loops *loops, size_t n, const float *x,
                   size_t k, float smoothing, float *dx, bm_score *score)
 {
     float top = loops->largest(n, x);
-    double sum = bm_cpu_exp_sum(loops, n, x, top, dx);
+    double sum = exp_sum(loops, n, x, top, dx);
     float part = (float)(1 / sum), other = smoothing / (float)n;
 
     score->loss += log(sum) - (double)(x[k] - top);

@@ -11,23 +11,6 @@ void bm_cpu_clear_sequence(bm_tensor dy, size_t b)
         memset(bm_cpu_frame(dy, t, b), 0, dy.dim[2] * sizeof *dy.data);
 }
 
-double bm_cpu_exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
-                      float top, float *y)
-{
-    enum { PART = 256 };
-    float terms[PART], m[PART];
-    int32_t e[PART];
-    double sum = 0;
-
-    for (size_t from = 0; from < n; from += PART) {
-        size_t part = n - from < PART ? n - from : PART;
-
-        sum += (double)loops->exp(part, x + from, top, (bm_wide){m, e},
-                                  y != NULL ? y + from : terms);
-    }
-    return sum;
-}
-
 const int32_t *bm_cpu_labels(bm_targets t, size_t b)
 {
     const int32_t *labels = t.classes;

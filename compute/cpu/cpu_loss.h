@@ -6,7 +6,6 @@
 #define BM_COMPUTE_CPU_CPU_LOSS_H
 
 #include "compute/backend.h"
-#include "compute/cpu/loops/cpu_loss_loops.h"
 
 /* The first class whose logit is `top`, the maximum of x [n]. */
 static inline size_t bm_cpu_best(size_t n, const float *x, float top)
@@ -23,10 +22,6 @@ static inline float *bm_cpu_frame(bm_tensor x, size_t t, size_t b)
 {
     return x.data == NULL ? NULL : x.data + (t * x.dim[1] + b) * x.dim[2];
 }
-
-/* The sum of exp(x - top) over x [n]; y [n], unless NULL, becomes its terms. */
-double bm_cpu_exp_sum(const bm_loss_loops *loops, size_t n, const float *x,
-                      float top, float *y);
 
 /* Clears the rows of sequence b, which is skipped, in dy. */
 void bm_cpu_clear_sequence(bm_tensor dy, size_t b);

@@ -256,7 +256,6 @@ bm_status bm_augment(bm_augmenter *a, uint64_t key, const bm_augmented *in,
                      size_t frames, float *y, int32_t *targets)
 {
     bm_time_map time = time_of(a, key, in, frames);
-    uint64_t look = in->view > 0 ? bm_rng_fork(key, BM_DRAW_VIEW) : key;
 
     BM_TRY(keep(a, in));
     if (!bm_augment_changes(a->set.share, key)) {
@@ -266,11 +265,11 @@ bm_status bm_augment(bm_augmenter *a, uint64_t key, const bm_augmented *in,
         return BM_OK;
     }
     fill_with_paper(a, in->frames);
-    BM_TRY(place(a, look, &time, y));
+    BM_TRY(place(a, key, &time, y));
     if (a->per_frame)
         bm_time_map_targets(&time, bm_layout_strips(&a->layout, 1), a->labels,
                             targets);
-    BM_TRY(change_strokes(a, look, y, frames));
-    change_values(a, look, in->frames, y, frames);
+    BM_TRY(change_strokes(a, key, y, frames));
+    change_values(a, key, in->frames, y, frames);
     return BM_OK;
 }

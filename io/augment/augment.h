@@ -47,8 +47,6 @@ typedef struct bm_augmented {
     size_t frames;
     const int32_t *labels;
     size_t n_labels;
-    int view; /* 1: a second one, with the same speed and warp, and all else drawn
-                 anew */
 } bm_augmented;
 
 /* Whether this number of frames suits the network and these labels. fits NULL:

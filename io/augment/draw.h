@@ -22,8 +22,7 @@ typedef enum bm_draw {
     BM_DRAW_FREQUENCY_MASKS,
     BM_DRAW_CUTOUTS,
     BM_DRAW_REVERB,
-    BM_DRAW_NOISE_SOUND,
-    BM_DRAW_VIEW /* not a stream, but the key of a second view */
+    BM_DRAW_NOISE_SOUND
 } bm_draw;
 
 static inline bm_rng bm_draw_stream(uint64_t key, bm_draw use)

@@ -13,15 +13,14 @@ typedef struct extent {
 static extent measure(const bm_collator *c, const bm_share *share,
                       const int64_t *sequences, size_t n)
 {
-    size_t views = bm_share_views(share);
-    extent e = {0, n * views, 0};
+    extent e = {0, n, 0};
 
     for (size_t b = 0; b < n; b++) {
         const bm_sample *s = bm_share_sample(share, c->d, sequences[b]);
 
         if (e.T < (size_t)s->frames)
             e.T = (size_t)s->frames;
-        e.classes += (size_t)s->labels * views;
+        e.classes += (size_t)s->labels;
     }
     e.T = bm_stage_frames(c->be, e.T);
     return e;
@@ -57,16 +56,14 @@ static void note(bm_collator *c, const bm_share *share,
                  const int64_t *sequences, extent e)
 {
     int32_t *classes = c->classes;
-    size_t n = e.B / bm_share_views(share);
 
     for (size_t b = 0; b < e.B; b++) {
-        const bm_sample *s =
-            bm_share_view(share, c->d, sequences[b % n], b / n);
+        const bm_sample *s = bm_share_sample(share, c->d, sequences[b]);
 
         c->packed[b] = s->x;
         c->frames[b] = s->frames;
         c->count[b] = s->labels;
-        c->id[b] = sequences[b % n];
+        c->id[b] = sequences[b];
         for (int32_t i = 0; i < s->labels; i++)
             *classes++ = s->targets[i];
     }

@@ -25,9 +25,8 @@ typedef struct bm_collator {
 void bm_collator_free(bm_collator *c);
 
 /* *out: mini-batch `step` of a share that was read, borrowed until the next
- * call; NULL past the end of the share. With two views the second half has the
- * other ones of the sequences of the first half. Fails with BM_ERR_MEMORY, or as
- * the backend does. */
+ * call; NULL past the end of the share. Fails with BM_ERR_MEMORY, or as the
+ * backend does. */
 BM_CHECKED bm_status bm_collate(bm_collator *c, const bm_share *share,
                                 int64_t step, const bm_batch **out);
 

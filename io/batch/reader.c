@@ -171,7 +171,6 @@ static bm_status read_share(bm_reader *r, block *b, bm_share *s)
         pthread_mutex_unlock(&r->shards);
         BM_TRY(status);
         screen(r, b, s, i);
-        bm_share_repeat(s, i);
         if (r->augmenter != NULL)
             BM_TRY(bm_share_augment(s, r->d, i, &changes));
     }
@@ -334,7 +333,6 @@ static void set_up(const bm_reader *r, bm_share *s)
 
     s->packed = !floats;
     s->per_frame = r->per_frame;
-    s->two_views = r->set.two_views;
     s->stretch = r->augmenter != NULL ? bm_augmenter_stretch(r->augmenter) : 1;
 }
 

@@ -30,9 +30,8 @@ typedef struct bm_reader_settings {
     bm_audit_settings audit;     /* in these blocks it also reads the shares */
     int audit_first, audit_last; /* of workers [audit_first, audit_last) */
     const bm_augment_settings
-        *augment;   /* borrowed while it opens; NULL: none */
-    bm_fit fit;     /* of augmented sequences and the network */
-    bool two_views; /* mini-batches have each sequence twice, see collate.h */
+        *augment; /* borrowed while it opens; NULL: none */
+    bm_fit fit;   /* of augmented sequences and the network */
 } bm_reader_settings;
 
 /*

@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-size_t bm_share_views(const bm_share *s)
-{
-    return s->two_views ? 2 : 1;
-}
-
 static bool reserve_units(bm_share *s, size_t n)
 {
     size_t *units = NULL;
@@ -34,8 +29,7 @@ static bool reserve_samples(bm_share *s, size_t n)
 
     if (s->samples != NULL && n <= s->samples_capacity)
         return true;
-    samples =
-        realloc(s->samples, (n * bm_share_views(s) + 1) * sizeof *samples);
+    samples = realloc(s->samples, (n + 1) * sizeof *samples);
     if (samples == NULL)
         return false;
     s->samples = samples;
@@ -50,14 +44,11 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The most frames that `frames` of some sequences can become, in all views. */
+/* The most frames that `frames` of some sequences can become. */
 static size_t stretched(const bm_share *s, size_t frames, size_t sequences)
 {
-    size_t n = s->stretch > 1
-                   ? (size_t)((double)frames * s->stretch) + sequences
-                   : frames;
-
-    return n * bm_share_views(s);
+    return s->stretch > 1 ? (size_t)((double)frames * s->stretch) + sequences
+                          : frames;
 }
 
 /* Sets where each unit begins. */
@@ -155,73 +146,44 @@ bm_status bm_share_read(bm_share *s, bm_dataset *d, size_t i)
     return BM_OK;
 }
 
-/* Where the next view is put in the memory of a unit: in front of this. */
-typedef struct room {
-    float *x;
-    int32_t *targets;
-} room;
-
-static bm_status change(bm_share *s, bm_augmenter *a, uint64_t key,
-                        const bm_augmented *in, size_t frames, room *before,
-                        bm_sample *out)
-{
-    before->x -= frames * s->all.features;
-    if (s->per_frame)
-        before->targets -= frames;
-    BM_TRY(bm_augment(a, key, in, frames, before->x, before->targets));
-    out->x.x = before->x;
-    out->frames = (int32_t)frames;
-    if (s->per_frame) {
-        out->targets = before->targets;
-        out->labels = (int32_t)frames;
-    }
-    return BM_OK;
-}
-
 /*
  * Sequences are changed from the last to the first, and put at the end of the
- * unit's memory, so that those before them are still there if they grow. With two
- * views there is room for twice the frames, and the second one, which is put
- * there first, is behind the sequence as it was.
+ * unit's memory, so that those before them are still there if they grow.
  */
 bm_status bm_share_augment(bm_share *s, const bm_dataset *d, size_t i,
                            const bm_changes *changes)
 {
+    bm_augmenter *a = changes->augmenter;
     bm_share_offsets from = s->begin[i], to = s->begin[i + 1];
     int64_t first = d->units[s->units[i]].first;
-    room before = {s->all.x + to.frames * d->features,
-                   s->all.targets + to.labels};
+    float *x = s->all.x + to.frames * d->features;
+    int32_t *targets = s->all.targets + to.labels;
 
     for (size_t k = to.sequences; k-- > from.sequences;) {
         bm_sample *p = &s->samples[k];
         int64_t sequence = first + (int64_t)(k - from.sequences);
         uint64_t key = bm_augment_key(changes->seed, changes->epoch, sequence);
-        bm_augmented in = {.x = p->x.x,
-                           .frames = (size_t)p->frames,
-                           .labels = p->targets,
-                           .n_labels = (size_t)p->labels};
+        bm_augmented in = {p->x.x, (size_t)p->frames, p->targets,
+                           (size_t)p->labels};
         size_t n = 0;
 
         if (p->frames == 0)
             continue;
         if (changes->sound != NULL)
             BM_TRY(bm_sound_augment(changes->sound, key, sequence, &in));
-        n = bm_augment_frames(changes->augmenter, key, &in, &changes->fit);
-        for (in.view = (int)bm_share_views(s) - 1; in.view >= 0; in.view--) {
-            bm_sample *out = p + (size_t)in.view * s->cut.n_sequences;
-
-            *out = *p;
-            BM_TRY(change(s, changes->augmenter, key, &in, n, &before, out));
+        n = bm_augment_frames(a, key, &in, &changes->fit);
+        x -= n * d->features;
+        if (s->per_frame)
+            targets -= n;
+        BM_TRY(bm_augment(a, key, &in, n, x, targets));
+        p->x.x = x;
+        p->frames = (int32_t)n;
+        if (s->per_frame) {
+            p->targets = targets;
+            p->labels = (int32_t)n;
         }
     }
     return BM_OK;
-}
-
-void bm_share_repeat(bm_share *s, size_t i)
-{
-    for (size_t k = s->begin[i].sequences; k < s->begin[i + 1].sequences; k++)
-        for (size_t v = 1; v < bm_share_views(s); v++)
-            s->samples[v * s->cut.n_sequences + k] = s->samples[k];
 }
 
 const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
@@ -238,10 +200,4 @@ const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
     }
     return s->samples + s->begin[from].sequences +
            (sequence - d->units[s->units[from]].first);
-}
-
-const bm_sample *bm_share_view(const bm_share *s, const bm_dataset *d,
-                               int64_t sequence, size_t view)
-{
-    return bm_share_sample(s, d, sequence) + view * s->cut.n_sequences;
 }

@@ -35,8 +35,7 @@ typedef struct bm_share {
     double stretch;   /* set by the caller, as bm_augmenter_stretch says; up to
                            1: sequences keep their length */
     bool per_frame;   /* set by the caller: targets are stretched, too */
-    bool two_views;   /* set by the caller: each sequence is changed twice */
-    bm_sample *samples; /* [views, cut.n_sequences] */
+    bm_sample *samples; /* [cut.n_sequences] */
     size_t units_capacity, samples_capacity;
 } bm_share;
 
@@ -64,14 +63,8 @@ BM_CHECKED bm_status bm_share_augment(bm_share *s, const bm_dataset *d,
                                       size_t i, const bm_changes *changes);
 
 /* A sequence of a unit that was read, by its number in the data set;
- * borrowed. bm_share_view: a view of it, 0 or 1. */
+ * borrowed. */
 const bm_sample *bm_share_sample(const bm_share *s, const bm_dataset *d,
                                  int64_t sequence);
-const bm_sample *bm_share_view(const bm_share *s, const bm_dataset *d,
-                               int64_t sequence, size_t view);
-size_t bm_share_views(const bm_share *s); /* 1 or 2 */
-
-/* The views of units[i], which was read and is not augmented, are the same. */
-void bm_share_repeat(bm_share *s, size_t i);
 
 #endif

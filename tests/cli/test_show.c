@@ -55,10 +55,8 @@ static stored open_set(const char *name)
 
     assert_ok(bm_dataset_open(&s.d, in_folder(name)));
     assert_ok(bm_dataset_read(s.d, 0, &s.all));
-    s.one = (bm_augmented){.x = s.all.x,
-                           .frames = (size_t)s.all.frames[0],
-                           .labels = s.all.targets,
-                           .n_labels = (size_t)s.all.labels[0]};
+    s.one = (bm_augmented){s.all.x, (size_t)s.all.frames[0], s.all.targets,
+                           (size_t)s.all.labels[0]};
     s.layout =
         bm_layout_of(bm_shard_features_text(s.d->shards[0]), s.d->features);
     return s;

@@ -197,88 +197,6 @@ static void test_scores_have_no_smoothing(void **state)
     }
 }
 
-/* weight times the mean over sequences with frames of the sum over their frames of
- * KL(q || p): p is the softmax of the last batch's logits, q, of the other half of
- * the batch, that of `before`. */
-static double disagreement(bm_model *m, const float *before, double weight)
-{
-    bm_extent e = {0};
-    bm_tensor y = bm_model_output(m, &e);
-    float *x = fetch(cpu, y.data, e.T * e.B * C);
-    double sum = 0, n = 0;
-
-    for (size_t b = 0; b < e.B; b++) {
-        n += e.frames[b] > 0;
-        for (size_t t = 0; t < (size_t)e.frames[b]; t++) {
-            const float *p = x + (t * e.B + b) * C,
-                        *q = before + (t * e.B + (b + e.B / 2) % e.B) * C;
-            double of_p = 0, of_q = 0;
-
-            for (size_t k = 0; k < C; k++) {
-                of_p += exp((double)p[k]);
-                of_q += exp((double)q[k]);
-            }
-            for (size_t k = 0; k < C; k++)
-                sum += exp((double)q[k]) / of_q *
-                       ((double)(q[k] - p[k]) + log(of_p / of_q));
-        }
-    }
-    free(x);
-    return weight * sum / n;
-}
-
-/* Sequences 0 and 2, and 1 and 3, are views; q does not move with the weights. */
-static void check_views(const char *net)
-{
-    static const int32_t frames[B] = {5, 3, 5, 3};
-    const double h = 0x1p-6, weight = 0.7;
-    bm_model *m = build(net, "ctc");
-    bm_params *p = bm_model_params(m);
-    float x[2 * N_X], *g = NULL, *w = NULL, *moved = NULL, *before = NULL;
-    int32_t count[B];
-    bm_batch b = make_batch(x, count, false, 1);
-    bm_score plain = {0}, scored = {0};
-    bm_extent e = {0};
-
-    b.extent.frames = frames;
-    bm_model_gradient(m, &b, 1, 0);
-    assert_ok(bm_model_score(m, 0, &plain));
-    bm_model_agree(m, weight);
-    assert_int_equal(bm_model_views(m), 2);
-    bm_model_gradient(m, &b, 1, 0);
-    assert_ok(bm_model_score(m, 0, &scored));
-    assert_memory_equal(&scored, &plain, sizeof plain);
-    before = fetch(cpu, bm_model_output(m, &e).data, (T + 1) * B * C);
-    g = fetch(cpu, p->g, p->n);
-    w = fetch(cpu, p->w, p->n);
-    moved = fetch(cpu, p->w, p->n);
-    for (size_t i = 0; i < p->n; i++) {
-        double side[2];
-
-        for (int s = 0; s < 2; s++) {
-            moved[i] = (float)(w[i] + (s == 0 ? h : -h));
-            bm_put(cpu, p->w, moved, p->n);
-            side[s] = loss_of(m, &b);
-            side[s] += disagreement(m, before, weight);
-        }
-        moved[i] = w[i];
-        assert_true(near((side[0] - side[1]) / (2 * h), g[i], 1e-3));
-    }
-    free(before);
-    free(g);
-    free(w);
-    free(moved);
-    bm_free(cpu, b.x.data);
-    bm_model_free(m);
-}
-
-static void test_views_are_to_agree(void **state)
-{
-    (void)state;
-    check_views("linear");
-    check_views("linear:4 tanh blstm:3 linear");
-}
-
 /* Nor do earlier batches. */
 static void test_padding_does_not_change_gradients(void **state)
 {
@@ -860,7 +778,6 @@ int main(void)
         cmocka_unit_test(test_gradients_match_differences),
         cmocka_unit_test(test_gradients_are_of_smoothed_labels),
         cmocka_unit_test(test_scores_have_no_smoothing),
-        cmocka_unit_test(test_views_are_to_agree),
         cmocka_unit_test(test_padding_does_not_change_gradients),
         cmocka_unit_test(test_the_key_selects_the_dropout_masks),
         cmocka_unit_test(test_scores_add_up_until_they_are_read),

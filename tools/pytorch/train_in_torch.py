@@ -33,7 +33,7 @@ from network_in_torch import Network, known
 
 ONLY = {  # settings of which only the default is supported
     "model.loss": "ctc", "train.ema": "0", "train.label_smoothing": "0",
-    "train.consistency": "0", "train.freeze": "", "train.rates": "", "batch.order": "random",
+    "train.freeze": "", "train.rates": "", "batch.order": "random",
     "batch.accumulate": "1", "schedule.stop_after": "0"}
 
 

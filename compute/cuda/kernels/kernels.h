@@ -245,18 +245,6 @@ typedef struct bm_cross {
 } bm_cross;
 cudaError_t bm_kernel_cross_entropy(cudaStream_t stream, const bm_cross *c);
 
-/* consistency.cu */
-
-/* bm_consistency of y [T, B, C]. */
-typedef struct bm_agreement {
-    size_t T, B, C;
-    const int32_t *frames; /* [B] */
-    const float *y;
-    bm_out dy;    /* read, too */
-    float factor; /* weight over the number of sequences */
-} bm_agreement;
-cudaError_t bm_kernel_consistency(cudaStream_t stream, const bm_agreement *a);
-
 #ifdef __cplusplus
 }
 #endif

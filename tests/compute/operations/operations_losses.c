@@ -1,4 +1,4 @@
-/* operations_losses.c - CTC, cross entropy and the agreement of two views. */
+/* operations_losses.c - CTC and cross entropy. */
 #include "tests/compute/operations/subjects.h"
 #include "tests/support/reference/support_ctc.h"
 
@@ -200,86 +200,6 @@ static void ctc(const trial *t, double *const *x)
     memcpy(x[LOSS_SCORE], &score, sizeof score);
 }
 
-/* ---- consistency: {T, B, C, tenths of the weight} ---------------------------- */
-
-/* Views have equal lengths; one of four frames and more has infinite logits,
- * and is left out. */
-static void make_consistency(trial *t)
-{
-    size_t T = t->shape[0], B = t->shape[1], C = t->shape[2];
-    array *y = NULL;
-
-    draw_frames(t, T, B, each_frame);
-    for (size_t b = 0; b < B / 2; b++)
-        t->in_frames[b + B / 2] = t->in_frames[b];
-    y = drawn(t, INPUT, T * B * C);
-    if (t->in_frames[0] > 3)
-        y->x[3 * B * C] = INFINITY;
-    set_padding(&t->in, y, C, NAN);
-    set_padding(&t->in, drawn(t, UPDATED, T * B * C), C, 0);
-}
-
-static void queue_consistency(bm_backend *be, trial *t, float *const *x)
-{
-    bm_consistency(be, t->in, (float)t->shape[3] / 10, logits(t, x[LOSS_Y]),
-                   logits(t, x[LOSS_DY]));
-}
-
-/* KL(q || p) of the softmax p of x [C]. */
-static double divergence(size_t C, const double *q, const double *x)
-{
-    double sum = 0, kl = 0;
-
-    for (size_t k = 0; k < C; k++)
-        sum += exp(x[k]);
-    for (size_t k = 0; k < C; k++)
-        kl += q[k] * (log(q[k]) - x[k] + log(sum));
-    return kl;
-}
-
-/* The derivatives with respect to x [C], by differences, times share. */
-static void pull(size_t C, const float *x, const float *other, double share,
-                 double *dx)
-{
-    const double h = 1e-4;
-    double q[64], at[64];
-
-    log_softmax(C, other, q);
-    for (size_t k = 0; k < C; k++) {
-        q[k] = exp(q[k]);
-        at[k] = x[k];
-    }
-    for (size_t k = 0; k < C; k++) {
-        double up = 0, down = 0;
-
-        at[k] = x[k] + h;
-        up = divergence(C, q, at);
-        at[k] = x[k] - h;
-        down = divergence(C, q, at);
-        at[k] = x[k];
-        dx[k] += share * (up - down) / (2 * h);
-    }
-}
-
-static void consistency(const trial *t, double *const *x)
-{
-    size_t B = t->shape[1], C = t->shape[2];
-    double share = (double)t->shape[3] / 10 / (double)count_with_frames(t);
-
-    assert_true(C <= 64);
-    for (size_t b = 0; b < B; b++) {
-        float *y = sequence(t, x[LOSS_Y], b),
-              *other = sequence(t, x[LOSS_Y], (b + B / 2) % B);
-
-        for (size_t i = 0; i < (size_t)t->in_frames[b]; i++)
-            if (!isinf(y[i * C]) && !isinf(other[i * C]))
-                pull(C, y + i * C, other + i * C, share,
-                     x[LOSS_DY] + (i * B + b) * C);
-        free(y);
-        free(other);
-    }
-}
-
 static const subject rows[] = {
     {"ctc_work ctc",
      false,
@@ -313,17 +233,6 @@ static const subject rows[] = {
       {7, 4, 5, 1},
       {9, 3, 33, 4},
       {1, 1, 1, 9}}},
-    {"consistency",
-     false,
-     make_consistency,
-     queue_consistency,
-     consistency,
-     0,
-     0,
-     {{0, 0}},
-     1e-5,
-     0x1p-7,
-     {{7, 4, 5, 2}, {9, 6, 33, 10}, {1, 2, 1, 3}, {300, 2, 64, 5}}},
 };
 
 const subjects losses_subjects = {rows, sizeof rows / sizeof *rows};

@@ -31,7 +31,7 @@ float *augmented(const bm_augment_settings *s, const char *description,
                  size_t *frames)
 {
     bm_layout l = bm_layout_of(description, D);
-    bm_augmented in = {.x = x, .frames = T};
+    bm_augmented in = {x, T, NULL, 0};
     bm_augmenter *a = NULL;
     float *y = NULL;
 

@@ -181,7 +181,7 @@ static void test_targets_of_frames_move_with_the_frames(void **_)
     bm_layout l = bm_layout_of("", 2);
     float *x = ramp(T), y[2 * 2 * T];
     int32_t labels[T], targets[2 * T];
-    bm_augmented in = {x, T, labels, T, 0};
+    bm_augmented in = {x, T, labels, T};
     bm_augmenter *a = NULL;
 
     (void)_;

@@ -46,7 +46,6 @@ typedef struct fixture {
     bm_augmenter *own;
     bm_fit fit;
     bool per_frame;
-    bool two_views, plain; /* plain: nothing is augmented */
     int calls;
 } fixture;
 
@@ -89,9 +88,8 @@ static bm_reader *open_at(fixture *x, int first, int last, bm_position at)
         .first = first,
         .last = last,
         .seed = SEED,
-        .augment = x->plain ? NULL : &x->set,
+        .augment = &x->set,
         .fit = x->fit,
-        .two_views = x->two_views,
     };
     bm_reader *r = NULL;
 
@@ -99,15 +97,15 @@ static bm_reader *open_at(fixture *x, int first, int last, bm_position at)
     return r;
 }
 
-/* What a view of a sequence should be in an epoch. Returns the frames. */
-static size_t expect(fixture *f, int64_t sequence, int view, int64_t epoch,
-                     float *y, int32_t *labels, size_t *n_labels)
+/* What a sequence should be in an epoch. Returns the frames. */
+static size_t expect(fixture *f, int64_t sequence, int64_t epoch, float *y,
+                     int32_t *labels, size_t *n_labels)
 {
     size_t T = corpus_frames((size_t)sequence), frames = 0;
     int32_t before[CORPUS_FRAMES];
     float x[CORPUS_FRAMES * D];
     uint64_t key = bm_augment_key(SEED, epoch, sequence);
-    bm_augmented in = {.x = x, .frames = T, .labels = before, .view = view};
+    bm_augmented in = {x, T, before, 0};
 
     in.n_labels = f->per_frame ? T : corpus_labels((size_t)sequence, before);
     for (size_t t = 0; t < T; t++) {
@@ -115,12 +113,6 @@ static size_t expect(fixture *f, int64_t sequence, int view, int64_t epoch,
             x[t * D + d] = corpus_value((size_t)sequence, t, d);
         if (f->per_frame)
             before[t] = (int32_t)(t % 5);
-    }
-    if (f->plain) {
-        memcpy(y, x, T * D * sizeof *x);
-        memcpy(labels, before, in.n_labels * sizeof *labels);
-        *n_labels = in.n_labels;
-        return T;
     }
     frames = bm_augment_frames(f->own, key, &in, &f->fit);
     assert_true(frames < MOST_FRAMES);
@@ -131,20 +123,18 @@ static size_t expect(fixture *f, int64_t sequence, int view, int64_t epoch,
     return frames;
 }
 
-/* Checks a mini-batch; returns the frames of its first views, and counts changed
- * lengths. */
+/* Checks a mini-batch; returns its frames, and counts changed lengths. */
 static double check_batch(fixture *f, const bm_batch *b, int64_t epoch,
                           int *resized)
 {
     bm_extent e = b->extent;
     const int32_t *classes = b->targets.classes;
-    size_t first = f->two_views ? e.B / 2 : e.B;
     double sum = 0;
 
     for (size_t k = 0; k < e.B; k++) {
         float y[MOST_FRAMES * D];
         int32_t labels[MOST_FRAMES];
-        size_t n = 0, T = expect(f, b->id[k], k >= first, epoch, y, labels, &n);
+        size_t n = 0, T = expect(f, b->id[k], epoch, y, labels, &n);
 
         assert_int_equal(e.frames[k], T);
         assert_int_equal(b->targets.count[k], n);
@@ -155,9 +145,7 @@ static double check_batch(fixture *f, const bm_batch *b, int64_t epoch,
                 assert_true(b->x.data[(t * e.B + k) * D + d] ==
                             (t < T ? y[t * D + d] : 0));
         *resized += T != corpus_frames((size_t)b->id[k]);
-        sum += k < first ? (double)T : 0;
-        assert_true(b->id[k] == b->id[k < first ? k : k - first] &&
-                    e.frames[k] == e.frames[k < first ? k : k - first]);
+        sum += (double)T;
     }
     return sum;
 }
@@ -184,7 +172,7 @@ static void check(fixture *f, int first, int last, bm_position at)
                 assert_true(bm_reader_frames(r, k) == frames);
             }
         }
-    assert_true((resized > 0) != f->plain);
+    assert_true(resized > 0);
     bm_reader_close(r);
 }
 
@@ -225,29 +213,12 @@ static void test_targets_of_frames_are_read_with_their_frames(void **_)
     drop(&f);
 }
 
-static void test_a_second_view_has_the_same_times(void **_)
-{
-    fixture f;
-
-    (void)_;
-    for (int per_frame = 0; per_frame < 2; per_frame++) {
-        make(&f, per_frame);
-        f.two_views = true;
-        check(&f, 0, WORKERS, (bm_position){0, 0});
-        check(&f, 1, 2, (bm_position){1, 1});
-        f.plain = true;
-        check(&f, 0, WORKERS, (bm_position){0, 0});
-        drop(&f);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequences_are_augmented_alike_on_any_rank),
         cmocka_unit_test(test_a_restart_augments_as_before),
         cmocka_unit_test(test_targets_of_frames_are_read_with_their_frames),
-        cmocka_unit_test(test_a_second_view_has_the_same_times),
     };
 
     return RUN_GROUP("augmented", tests);
