@@ -46,7 +46,7 @@ static bm_status decode(bm_line_image *out, const bm_image_source *s,
         return BM_OK;
     }
     if (colours == TJCS_CMYK || colours == TJCS_YCCK) {
-        bm_problem_set(problem, "in the colours of a printer",
+        bm_problem_set(problem, "in CMYK",
                        "%s: a JPEG in CMYK; convert it to grey or RGB",
                        s->path);
         return BM_OK;
