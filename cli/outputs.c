@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The files of a folder that commands read, besides shards and lists of Kaldi. */
@@ -17,14 +16,6 @@ static const char set_files[] =
 static const char run_files[] =
     "config.ini journal.jsonl attempt run.lock best.ini model.safetensors "
     "model-best.safetensors model-ema.safetensors";
-
-static bool is_same(const char *path, const char *other)
-{
-    struct stat a, b;
-
-    return stat(path, &a) == 0 && stat(other, &b) == 0 &&
-           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 /* A path as a folder and a name in it. */
 typedef struct place {
@@ -48,8 +39,8 @@ static bool are_one(const char *path, const char *other)
 {
     place a = place_of(path), b = place_of(other);
 
-    return is_same(path, other) ||
-           (strcmp(a.name, b.name) == 0 && is_same(a.folder, b.folder));
+    return bm_is_same_file(path, other) ||
+           (strcmp(a.name, b.name) == 0 && bm_is_same_file(a.folder, b.folder));
 }
 
 /* Is `path` the input, or a file of its folder? */
@@ -58,8 +49,8 @@ static bool is_read(const char *path, const char *input)
     place p = place_of(path);
 
     if (!bm_is_folder(input))
-        return is_same(path, input);
-    return access(path, F_OK) == 0 && is_same(p.folder, input) &&
+        return bm_is_same_file(path, input);
+    return access(path, F_OK) == 0 && bm_is_same_file(p.folder, input) &&
            (bm_ends_with(p.name, BM_SHARD_SUFFIX) ||
             bm_ends_with(p.name, ".scp") || bm_ends_with(p.name, ".scp.gz") ||
             bm_is_word_of(p.name, set_files));
@@ -72,7 +63,7 @@ static bool is_inside_run(const char *folder, const char *name)
 
     snprintf(run, sizeof run, "%s/..", folder);
     snprintf(inside, sizeof inside, "%s/%s", run, name);
-    return bm_run_folder_is(run) && is_same(folder, inside);
+    return bm_run_folder_is(run) && bm_is_same_file(folder, inside);
 }
 
 static bool is_of_run(const char *path)

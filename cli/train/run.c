@@ -171,12 +171,8 @@ static void warn_of_one_disk(const bm_run *run, const char *copy)
 /* RUN/checkpoints, by whatever path, is no copy of itself. */
 static bm_status check_copies(const bm_run *run)
 {
-    struct stat own, copy;
-
     for (int i = 0; i < run->n_copies; i++)
-        if (stat(run->checkpoints, &own) == 0 &&
-            stat(run->copies[i], &copy) == 0 && own.st_dev == copy.st_dev &&
-            own.st_ino == copy.st_ino)
+        if (bm_is_same_file(run->checkpoints, run->copies[i]))
             return BM_FAIL(BM_ERR_CONFIG,
                            "train.checkpoint_copies: %s is %s, the run's own "
                            "folder; give folders on other disks",

@@ -118,6 +118,14 @@ bool bm_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool bm_is_same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(other, &b) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 bm_status bm_file_make_directory(const char *path)
 {
     char part[PATH_MAX];

@@ -113,6 +113,9 @@ BM_CHECKED bm_status bm_file_try(const char *path);
 /* Is there a folder of this path, or a link to one? */
 bool bm_is_folder(const char *path);
 
+/* Do both paths lead to one file or folder? */
+bool bm_is_same_file(const char *path, const char *other);
+
 /* Creates a directory and its parents; no-op if it exists. Fails with
  * BM_ERR_CREATE. */
 BM_CHECKED bm_status bm_file_make_directory(const char *path);

@@ -2,6 +2,7 @@
 
 #include "cli/arguments.h"
 #include "cli/report/runs/describe.h"
+#include "core/file/file.h"
 #include "core/file/search_folder.h"
 #include "core/log.h"
 #include "core/text/printable.h"
@@ -135,8 +136,16 @@ static bm_status refuse_search(const char *folder)
     return BM_FAIL(status, "%s; its own report is %s/report.html", why, folder);
 }
 
-/* runs [BM_MOST_NOUNS] <- the directories that are runs, *n_runs of them. Warns
- * of the others; fails if none is a run, or too many are. */
+static bool is_given(const char *run, size_t n, const char *const *runs)
+{
+    for (size_t i = 0; i < n; i++)
+        if (bm_is_same_file(run, runs[i]))
+            return true;
+    return false;
+}
+
+/* runs [BM_MOST_NOUNS] <- the directories that are runs, *n_runs of them, each
+ * once. Warns of the others; fails if none is a run, or too many are. */
 static bm_status find_runs(size_t n, const char *const *directories,
                            const char **runs, size_t *n_runs)
 {
@@ -146,6 +155,9 @@ static bm_status find_runs(size_t n, const char *const *directories,
     for (size_t i = 0; i < n; i++) {
         if (!bm_is_run(directories[i]))
             bm_leave_out(&left_out, directories[i]);
+        else if (is_given(directories[i], *n_runs, runs))
+            bm_log(BM_WARNING, "%s is given more than once, and shown once",
+                   directories[i]);
         else if (*n_runs < BM_MOST_NOUNS)
             runs[(*n_runs)++] = directories[i];
         else

@@ -667,6 +667,19 @@ static void test_what_is_no_run_is_left_out(void **_)
     free(page);
 }
 
+/* A run that counted twice would make the band of seeds narrower. */
+static void test_a_run_counts_once(void **_)
+{
+    outcome o;
+
+    (void)_;
+    o = BMUF("report", "a", "b", "./b/", "--no-examples", "--out",
+             "twice.html");
+    assert_code(o, 0);
+    assert_says(o.err, "./b/ is given more than once, and shown once");
+    assert_says(page("twice.html"), "Report of 2 runs");
+}
+
 static void copy_into(const char *from, const char *to, const char *name)
 {
     char source[4096], target[4096];
@@ -786,6 +799,7 @@ int main(void)
         cmocka_unit_test(test_epochs_may_have_other_numbers_of_blocks),
         cmocka_unit_test(test_workers_are_compared_by_the_lists_of_the_journal),
         cmocka_unit_test(test_what_is_no_run_is_left_out),
+        cmocka_unit_test(test_a_run_counts_once),
         cmocka_unit_test(test_files_beside_runs_are_left_out),
         cmocka_unit_test(test_a_search_is_no_run),
         cmocka_unit_test(test_report_says_what_is_wrong),
