@@ -348,7 +348,7 @@ cp "$top/experiments/scaleup/result.tsv" experiments/scaleup
 stub experiments/scaleup/one <<'END'
 echo "$*" >>"$work/rows"
 END
-for name in tried exchange hundred growing registers strings words 'words 100' speech map; do
+for name in tried exchange hundred growing larger registers strings words 'words 100' speech map; do
     # shellcheck disable=SC2086 # two words
     ends 0 experiments/scaleup/$name
 done
