@@ -13,6 +13,8 @@
  *                      .resolve = resolve},
  *         BM_FILTERED,
  *     };
+ *
+ * These hooks own s->self: a strategy with state of its own cannot use them.
  */
 #ifndef BM_BMUF_STRATEGIES_FILTERED_H
 #define BM_BMUF_STRATEGIES_FILTERED_H

@@ -128,6 +128,39 @@ static void test_every_strategy_is_in_the_table(void **state)
     }
 }
 
+static bool is_set(const char *const *method, const char *setting)
+{
+    for (size_t i = 1; i < MOST && method[i] != NULL; i++)
+        if (strcmp(method[i], setting) == 0)
+            return true;
+    return false;
+}
+
+/* Momentum is the default. */
+static void test_every_local_update_is_in_the_table(void **state)
+{
+    const bm_option *o = bm_sgd_options;
+    char words[200], setting[64], *rest = words;
+
+    (void)state;
+    while (strcmp(o->key, "update") != 0)
+        o++;
+    snprintf(words, sizeof words, "%s", o->unit);
+    for (const char *word = NULL;
+         (word = strtok_r(rest, " ", &rest)) != NULL;) {
+        size_t rows = strcmp(word, "momentum") == 0;
+
+        snprintf(setting, sizeof setting, "sgd.update=%s", word);
+        FOR_EACH (k, methods)
+            rows += is_set(methods[k], setting);
+        if (rows == 0)
+            fail_msg("sgd.update = %s has no row in `methods` of "
+                     "tests/bmuf/test_methods.c; add one with "
+                     "sgd.local_state=keep",
+                     word);
+    }
+}
+
 static void test_number_of_ranks_changes_no_bits(void **state)
 {
     if (bm_comm_size(*state) == 1)
@@ -496,6 +529,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_comm, close_comm)
     const struct CMUnitTest tests[] = {
         TEST(test_every_strategy_is_in_the_table),
+        TEST(test_every_local_update_is_in_the_table),
         TEST(test_number_of_ranks_changes_no_bits),
         TEST(test_halts_change_no_bits),
         TEST(test_methods_follow_their_equations),

@@ -712,6 +712,18 @@ static void test_outputs_follow_the_formulas(void **state)
         check_outputs(networks[i].net, networks[i].D, networks[i].C);
 }
 
+static bool has_layer(const char *net, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = net; at != NULL; at = strchr(at, ' ')) {
+        at += strspn(at, " ");
+        if (strncmp(at, name, n) == 0 && strchr(" :", at[n]) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /* Add the formula of a new layer, and a network. Groups have test_groups.c. */
 static void test_every_layer_has_a_formula(void **state)
 {
@@ -727,6 +739,13 @@ static void test_every_layer_has_a_formula(void **state)
             found = found || strcmp(all[i]->name, formulas[f].name) == 0;
         if (!found)
             fail_msg("%s has no formula", all[i]->name);
+        found = all[i]->role != BM_ALONE;
+        FOR_EACH (k, networks)
+            found = found || has_layer(networks[k].net, all[i]->name);
+        if (!found)
+            fail_msg("%s is in no row of `networks`, so that its formula is "
+                     "not compared",
+                     all[i]->name);
     }
 }
 

@@ -117,6 +117,28 @@ static void test_gradients_match_differences(void **state)
     check_layer("depthwise:3", 3, 2);
 }
 
+/* By the list of layers; those with arguments have a row here or in
+ * test_layer.c. */
+static void test_every_layer_without_arguments_has_its_gradient(void **state)
+{
+    static const bm_layer_ops *const all[] = {
+#define X(name) &bm_layer_##name,
+        BM_LAYERS(X)
+#undef X
+    };
+
+    (void)state;
+    FOR_EACH (i, all) {
+        size_t n = strlen(all[i]->name);
+
+        if (all[i]->role != BM_ALONE || strncmp(all[i]->help + n, "  ", 2) != 0)
+            continue;
+        print_message("%s\n", all[i]->name);
+        check_layer(all[i]->name, 6, 0);
+        check_layer(all[i]->name, 3, 4);
+    }
+}
+
 /* y, dx and g, concatenated. */
 static float *everything(const char *net, size_t threads,
                          bm_precision precision, size_t *n)
@@ -672,6 +694,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest whole[] = {
         cmocka_unit_test(test_gradients_match_differences),
+        cmocka_unit_test(test_every_layer_without_arguments_has_its_gradient),
         cmocka_unit_test(test_fused_layers_match_differences),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_instruction_sets_agree),
