@@ -391,7 +391,7 @@ static bm_status check_vocab(const bm_recogniser *r, const bm_dataset *data)
     do {
         quote(theirs, k, is);
         quote(r->vocab, k, was);
-    } while (strcmp(is, was) == 0 && ++k < bm_vocab_size(theirs));
+    } while (strcmp(is, was) == 0 && ++k <= bm_vocab_size(theirs));
     return BM_FAIL(BM_ERR_FORMAT,
                    "%s has %zu %s, %s has %zu %s; the first that differs is %s "
                    "in place of %s; pack it with --vocab %s",

@@ -118,6 +118,14 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
                  "worded has 17 words, the model half.safetensors has 5 "
                  "characters; the first that differs is 'a' in place of "
                  "'<space>'; pack it with --vocab TRAINING-DATA");
+    write_text("fewer.txt", "<blank>\n<space>\n");
+    assert_code(BMUF("pack", "--audio", "test.jsonl", "--out", "fewer",
+                     "--vocab", "fewer.txt", "--units", "characters", "--set",
+                     "features.mels=8", "--max-unknown", "100"),
+                0);
+    assert_fails(BMUF("eval", "half.safetensors", "fewer"), 65,
+                 "fewer has 2 characters, the model half.safetensors has 5 "
+                 "characters; the first that differs is none in place of '");
     write_text("line.pgm", "P5\n4 4\n255\n0123456789abcdef");
     write_text("line.jsonl",
                "{\"id\": \"l\", \"image\": \"line.pgm\", \"text\": \"a\"}\n");
