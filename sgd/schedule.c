@@ -27,7 +27,8 @@ const bm_option bm_schedule_options[] = {
     {"stop_after", BM_INT, offsetof(bm_schedule_settings, stop_after), "0", 0,
      1e6, "evaluations",
      "early stopping: evaluations of data.dev in a row without a new smallest "
-     "error after which training ends; 0: never"},
+     "error after which training ends, counted once the error is below 80 %; "
+     "0: never"},
     {0},
 };
 
