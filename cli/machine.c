@@ -2,7 +2,10 @@
 
 #include "bmuf/async/realtime.h"
 #include "cli/placement/own_place.h"
+#include "core/memory.h"
+#include "core/text/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What this process can tell by itself. */
@@ -42,4 +45,31 @@ bm_status bm_machine_open(bm_device *out, bm_comm *comm, bm_config *config,
     else
         bm_device_close(&device);
     return status;
+}
+
+static int ranks_here(const bm_comm *comm)
+{
+    int rank = comm != NULL ? bm_comm_rank(comm) : 0, n = 0;
+
+    for (int r = 0; comm != NULL && r < bm_comm_size(comm); r++)
+        n += bm_comm_host(comm, r) == bm_comm_host(comm, rank);
+    return comm != NULL ? n : 1;
+}
+
+void bm_machine_advise(const bm_footprint *size, size_t weights,
+                       const bm_comm *comm,
+                       void (*warn)(void *self, const char *text), void *self)
+{
+    int ranks = ranks_here(comm);
+    double bytes = size->memory * (double)weights * sizeof(float) * ranks;
+    double room = bm_memory_room();
+    char text[300];
+
+    if (room == 0 || bytes <= room)
+        return;
+    snprintf(text, sizeof text,
+             "%s on this host will need about %.3g GB of memory for weights "
+             "and states, and %.3g GB are free; the system may end the run",
+             bm_count_noun(ranks, "rank").text, 1e-9 * bytes, 1e-9 * room);
+    warn(self, text);
 }

@@ -6,6 +6,7 @@
 #ifndef BM_CLI_MACHINE_H
 #define BM_CLI_MACHINE_H
 
+#include "bmuf/strategy.h"
 #include "cli/device.h"
 #include "cli/settings.h"
 
@@ -21,5 +22,11 @@
 BM_CHECKED bm_status bm_machine_open(bm_device *out, bm_comm *comm,
                                      bm_config *config, bm_settings *s,
                                      int ranks);
+
+/* Calls warn() if the ranks on this host, comm NULL: one rank, need more memory
+ * for `size` of so many weights than is free. */
+void bm_machine_advise(const bm_footprint *size, size_t weights,
+                       const bm_comm *comm,
+                       void (*warn)(void *self, const char *text), void *self);
 
 #endif

@@ -3,6 +3,7 @@
  * one line, and the flat vector of weights of which layers have views. The
  * passes over a batch are in model_pass.c.
  */
+#include "core/memory.h"
 #include "core/size.h"
 #include "core/text/words.h"
 #include "models/model_parts.h"
@@ -252,6 +253,18 @@ static bm_status name_parts(bm_model *m)
     return BM_OK;
 }
 
+/* Weights and gradient, and on the host the weights once more. */
+bm_status bm_model_check_memory(const bm_model *m)
+{
+    double copies = bm_on_host(m->be) ? 3 : 1;
+    char what[100];
+
+    snprintf(what, sizeof what, "%zu weights and their gradient", m->params.n);
+    return bm_memory_check(copies * (double)m->params.n * sizeof(float), what,
+                           "use a machine with more, or make model.net "
+                           "smaller");
+}
+
 /* Those of a layer are keyed by its name. */
 bm_status bm_model_draw(bm_model *m, uint64_t seed)
 {
@@ -261,6 +274,7 @@ bm_status bm_model_draw(bm_model *m, uint64_t seed)
     bm_status status = BM_OK;
 
     BM_ASSERT(p->n > 0);
+    BM_TRY(bm_model_check_memory(m));
     drawn = calloc(p->n, sizeof *drawn);
     if (drawn == NULL)
         BM_FAIL_DONE(BM_ERR_MEMORY, "no memory for %zu weights", p->n);

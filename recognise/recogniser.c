@@ -59,9 +59,9 @@ static bm_status check_labels(const bm_recogniser *r, const bm_dataset *data,
                    data->directory, is, loss, needed, other);
 }
 
-bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
-                            const bm_model_settings *settings,
-                            const bm_dataset *data, int n_scores, uint64_t seed)
+bm_status bm_recogniser_plan(bm_recogniser *r, bm_backend *be,
+                             const bm_model_settings *settings,
+                             const bm_dataset *data, int n_scores)
 {
     bm_status status = BM_OK;
 
@@ -78,8 +78,6 @@ bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
     status = copy_vocab(r, bm_dataset_vocab(data));
     if (status == BM_OK)
         status = plan(r, n_scores);
-    if (status == BM_OK)
-        status = bm_model_draw(r->model, seed);
     if (status == BM_OK)
         status = check_labels(r, data, false);
     if (status != BM_OK)

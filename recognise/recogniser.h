@@ -24,15 +24,14 @@ typedef struct bm_recogniser {
     char train_set[256]; /* likewise, for --vocab: DIR, or "TRAINING-DATA" */
 } bm_recogniser;
 
-/* A new network for a data set, with random weights. Copies what it needs of
- * data; borrows `be` and the texts of settings. n_scores: see models/model.h.
- * Free with bm_recogniser_close. Fails with BM_ERR_FORMAT if the labels do not
+/* A new network for a data set. It has no weights before bm_model_draw: see
+ * bm_model_plan. Copies what it needs of data; borrows `be` and the texts of
+ * settings. n_scores: see models/model.h. Free with bm_recogniser_close. Fails with BM_ERR_FORMAT if the labels do not
  * fit the loss, with BM_ERR_CONFIG if the network does not fit the data, or
  * with BM_ERR_MEMORY. */
-BM_CHECKED bm_status bm_recogniser_new(bm_recogniser *r, bm_backend *be,
-                                       const bm_model_settings *settings,
-                                       const bm_dataset *data, int n_scores,
-                                       uint64_t seed);
+BM_CHECKED bm_status bm_recogniser_plan(bm_recogniser *r, bm_backend *be,
+                                        const bm_model_settings *settings,
+                                        const bm_dataset *data, int n_scores);
 
 /* Reads model.safetensors or a checkpoint. Fails with BM_ERR_MISSING, BM_ERR_IO
  * or BM_ERR_FORMAT if the file cannot be read or is no model. */

@@ -3,24 +3,14 @@
 #define _DEFAULT_SOURCE /* getloadavg */
 #include "cli/device.h"
 #include "cli/doctor/check.h"
-#include "cli/doctor/system_text.h"
+#include "core/file/system_text.h"
+#include "core/memory.h"
 #include "core/text/words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static double memory_gb(const char *key)
-{
-    char text[8192];
-    const char *at = NULL;
-
-    if (!bm_system_text("/proc/meminfo", text, sizeof text))
-        return 0;
-    at = strstr(text, key);
-    return at != NULL ? strtod(at + strlen(key), NULL) * 1024 / 1e9 : 0;
-}
 
 static int numa_nodes(void)
 {
@@ -47,16 +37,6 @@ static double quota(void)
     time = strtod(text, &rest);
     period = strtod(rest, NULL);
     return time > 0 && period > 0 ? time / period : 0;
-}
-
-/* Limit on the memory of a container; 0: none. */
-static double container_gb(void)
-{
-    char text[100];
-
-    if (!bm_system_text("/sys/fs/cgroup/memory.max", text, sizeof text))
-        return 0;
-    return strtod(text, NULL) / 1e9; /* "max": 0 */
 }
 
 static void check_clock_rate(bm_check_context *e)
@@ -93,8 +73,9 @@ static void check_load(bm_check_context *e, long cores)
 static void host(bm_check_context *e)
 {
     long cores = bm_cores(), all = sysconf(_SC_NPROCESSORS_ONLN);
-    double total = memory_gb("MemTotal:"), free_gb = memory_gb("MemAvailable:");
-    double limit = quota(), container = container_gb();
+    bm_memory memory = bm_memory_read();
+    double total = memory.total / 1e9, free_gb = memory.available / 1e9;
+    double limit = quota(), container = memory.limit / 1e9;
 
     json_object_set_new(e->facts, "cores", json_integer(cores));
     json_object_set_new(e->facts, "memory_gb", json_real(total));

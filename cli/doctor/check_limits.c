@@ -2,7 +2,7 @@
  * memory, large pages. */
 #include "cli/doctor/check.h"
 #include "cli/doctor/limits.h"
-#include "cli/doctor/system_text.h"
+#include "core/file/system_text.h"
 #include "cli/launch/scratch.h"
 
 #include <dirent.h>

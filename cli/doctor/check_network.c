@@ -9,7 +9,7 @@
 #define _DEFAULT_SOURCE /* IFF_UP */
 #include "cli/doctor/check.h"
 #include "cli/doctor/links.h"
-#include "cli/doctor/system_text.h"
+#include "core/file/system_text.h"
 #include "comm/link_time.h"
 
 #include <arpa/inet.h>

@@ -228,10 +228,11 @@ static bm_status open_network(bm_explained *e, bm_dataset *data, bm_backend *be,
     static const char *const names[] = {"data.dev", "data.test"};
     bm_status status = BM_OK;
 
-    BM_TRY(
-        bm_settings_locate_net(s, bm_recogniser_new(net, be, &s->model, data, 1,
-                                                    (uint64_t)s->job.seed)));
+    BM_TRY(bm_settings_locate_net(
+        s, bm_recogniser_plan(net, be, &s->model, data, 1)));
     status = bm_origin_find(&e->origin, &s->train, newest, NULL);
+    if (status == BM_OK && e->origin.path[0] != '\0')
+        status = bm_model_draw(net->model, (uint64_t)s->job.seed);
     if (status == BM_OK)
         status = bm_origin_take(&e->origin, &s->train, newest, net, data);
     if (status == BM_OK)
@@ -365,6 +366,9 @@ static void print(const bm_explained *e, destination *to)
     bm_conditions_check(e->config, print_advice, to);
     bm_advise_on_changes(s, &e->parts, print_advice, to);
     bm_advise(e->parts.part, e->parts.n, print_advice, to);
+    if (strcmp(s->job.device, "cpu") == 0)
+        bm_machine_advise(&e->size, bm_model_params(e->model)->n, NULL,
+                          print_advice, to);
 }
 
 static bm_status explain_data(const bm_config *config, const bm_settings *s,
@@ -391,6 +395,7 @@ static bm_status explain_data(const bm_config *config, const bm_settings *s,
     print(&e, to);
     if (to->json != NULL)
         bm_explain_json(to->json, &e);
+    status = bm_model_check_memory(e.model);
 done:
     free(e.fragments);
     bm_layer_rates_free(&e.layer_rates);

@@ -3,6 +3,7 @@
 #include "bmuf/strategies/fragments.h"
 #include "bmuf/trainer/infeasible.h"
 #include "cli/conditions.h"
+#include "cli/machine.h"
 #include "cli/report/regime.h"
 #include "cli/train/same_contents.h"
 #include "io/augment/augment_text.h"
@@ -104,6 +105,19 @@ static void log_advice(void *self, const char *text)
         bm_log(BM_WARNING, "%s", text);
 }
 
+/* Before the weights take memory. */
+static bm_status advise_memory(bm_training *t)
+{
+    const bm_params *p = bm_training_params(t);
+    bm_footprint size = {0};
+
+    if (!bm_on_host(p->be))
+        return BM_OK;
+    BM_TRY(bm_trainer_footprint(t->config, bm_comm_size(t->comm), &size));
+    bm_machine_advise(&size, p->n, t->comm, log_advice, t);
+    return BM_OK;
+}
+
 static bm_status open_network(bm_training *t)
 {
     const bm_settings *s = t->set;
@@ -112,9 +126,10 @@ static bm_status open_network(bm_training *t)
     char text[300];
 
     n += audit_of(t).fraction > 0; /* scores of audits */
-    BM_TRY(bm_settings_locate_net(s, bm_recogniser_new(&t->net, t->device->be,
-                                                       &s->model, t->train, n,
-                                                       (uint64_t)s->job.seed)));
+    BM_TRY(bm_settings_locate_net(
+        s, bm_recogniser_plan(&t->net, t->device->be, &s->model, t->train, n)));
+    BM_TRY(advise_memory(t));
+    BM_TRY(bm_model_draw(t->net.model, (uint64_t)s->job.seed));
     bm_model_smooth(t->net.model, s->train.label_smoothing);
     BM_TRY(bm_origin_take(&t->origin, &s->train, t->newest, &t->net, t->train));
     BM_TRY(bm_infeasible_check_data(t->net.model, t->train, "data.train"));

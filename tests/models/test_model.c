@@ -620,6 +620,11 @@ static void test_sizes_that_overflow_are_refused(void **state)
         if (strstr(bm_last_error(), faults[i].message) == NULL)
             fail_msg("%s", bm_last_error());
     }
+    set.net = "linear:1000000 linear:1000000 linear"; /* 12 TB */
+    assert_int_equal(bm_model_new(&m, &set, &shape, cpu, 1), BM_ERR_MEMORY);
+    assert_non_null(strstr(bm_last_error(),
+                           "1000009000004 weights and their gradient need "
+                           "1.2e+04 GB of memory, and "));
     set.net = "stack:4096 subsample:4096 linear";
     assert_ok(bm_model_plan(&m, &set, &shape, cpu));
     assert_int_equal(bm_model_params(m)->n, (3 * 4096 + 1) * C);

@@ -204,9 +204,8 @@ bm_status bm_load_settings(const bm_settings *s, const bm_dataset *data,
 
     BM_TRY_DONE(bm_backend_open(&be, "cpu", 0));
     BM_TRY_DONE(bm_parts_of(s, data, &parts));
-    BM_TRY_DONE(
-        bm_settings_locate_net(s, bm_recogniser_new(&net, be, &s->model, data,
-                                                    1, (uint64_t)s->job.seed)));
+    BM_TRY_DONE(bm_settings_locate_net(
+        s, bm_recogniser_plan(&net, be, &s->model, data, 1)));
     *out = (bm_load){.weights = (double)bm_model_params(net.model)->n,
                      .quantise_rate = QUANTISE_RATE,
                      .step_s = step_s,

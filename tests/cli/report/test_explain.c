@@ -510,6 +510,24 @@ static void test_explain_fails_and_warns(void **_)
     assert_says(o.out, "warning: train.strategy = diloco expects AdamW");
 }
 
+/* Weights of 4 TB; neither verb takes memory for them. */
+static void test_networks_larger_than_the_memory_are_refused(void **_)
+{
+    static const char huge[] =
+        "model.net=linear:1000000 linear:1000000 linear";
+    outcome explained = BMUF("explain", "tiny.ini", "--set", huge),
+            trained = BMUF("train", "tiny.ini", "--out", "huge", "--set", huge);
+
+    (void)_;
+    assert_code(explained, 71);
+    assert_says(explained.out, "MB a rank for weights and states, ");
+    assert_says(explained.out, "\nwarning: 1 rank on this host will need ");
+    assert_says(explained.err, "weights and their gradient need 1.2e+04 GB");
+    assert_code(trained, 71);
+    assert_says(trained.err, "rank on this host will need ");
+    assert_says(trained.err, "weights and their gradient need 1.2e+04 GB");
+}
+
 /* A branch begins with what is before its group: the first pool has features in order in
  * front of it, the second has not. */
 static void test_explain_warns_of_pools_without_order(void **_)
@@ -562,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_explain_counts_bytes_of_codes),
         cmocka_unit_test(test_explain_counts_padding),
         cmocka_unit_test(test_explain_fails_and_warns),
+        cmocka_unit_test(test_networks_larger_than_the_memory_are_refused),
         cmocka_unit_test(test_explain_warns_of_pools_without_order),
         cmocka_unit_test(test_explain_names_the_local_update),
     };

@@ -1,4 +1,4 @@
-#include "cli/doctor/system_text.h"
+#include "core/file/system_text.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* system_text.h - short texts of the kernel, in files of /proc and /sys. */
-#ifndef BM_CLI_DOCTOR_SYSTEM_TEXT_H
-#define BM_CLI_DOCTOR_SYSTEM_TEXT_H
+#ifndef BM_CORE_FILE_SYSTEM_TEXT_H
+#define BM_CORE_FILE_SYSTEM_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
