@@ -28,6 +28,20 @@ static void warn_of_characters(const bm_transcripts *list,
                list->path, other->path, role);
 }
 
+/* Both may be such lists. */
+static void warn_of_lists(const bm_transcripts *ref, const bm_transcripts *hyp)
+{
+    bm_list_words words = bm_transcripts_words(ref);
+
+    if (ref->form == BM_FORM_txt && hyp->form == BM_FORM_txt &&
+        are_characters(words) && words.n > ref->n &&
+        are_characters(bm_transcripts_words(hyp)))
+        bm_log(BM_WARNING,
+               "%s, %s: all words have one character; if they are lists of "
+               "PyLaia, give --ref-form pylaia --hyp-form pylaia",
+               ref->path, hyp->path);
+}
+
 static bm_status read_texts(bm_text_scoring *s, const bm_arguments *a)
 {
     const char *ref = NULL, *hyp = NULL, *speakers = bm_argument(a, "utt2spk");
@@ -53,6 +67,7 @@ static bm_status read_texts(bm_text_scoring *s, const bm_arguments *a)
     warn_of_characters(&s->ref, &heard[0], "ref");
     for (size_t k = 0; k < s->scored.n; k++)
         warn_of_characters(&heard[k], &s->ref, "hyp");
+    warn_of_lists(&s->ref, &heard[0]);
     s->alternatives = s->ref.form == BM_FORM_trn || s->ref.form == BM_FORM_stm;
     status = bm_transcripts_pair(&s->ref, heard, s->scored.n, outside);
 done:

@@ -3,7 +3,9 @@
 json_t *score_of(outcome o)
 {
     assert_code(o, 0);
-    assert_int_equal(count_of(o.err, "\n"), count_of(o.err, "is unreliable"));
+    assert_int_equal(count_of(o.err, "\n"),
+                     count_of(o.err, "is unreliable") +
+                         count_of(o.err, "if they are lists of PyLaia"));
     return parse_json(o.out);
 }
 

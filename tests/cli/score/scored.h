@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 /* Runs bmuf score .. --json, without a message except that a confidence interval
- * is unreliable; json_decref. */
+ * is unreliable or that texts may be lists of PyLaia; json_decref. */
 #define SCORE(...) score_of(BMUF("score", __VA_ARGS__, "--json"))
 
 json_t *score_of(outcome o);

@@ -68,6 +68,11 @@ static void test_words_of_one_character_are_words_unless_told(void **state)
     assert_rate(words_of(r), 1, 0, 0, 2);
     assert_rate(characters_of(r), 1, 0, 0, 6);
     json_decref(r);
+    assert_says(BMUF("score", "cat.txt", "cat.txt").err,
+                "cat.txt, cat.txt: all words have one character; if they are "
+                "lists of PyLaia, give --ref-form pylaia --hyp-form pylaia");
+    write_text("one.txt", "a c\nb d\n"); /* one word a line */
+    assert_null(strstr(BMUF("score", "one.txt", "one.txt").err, "PyLaia"));
     r = SCORE("cat.txt", "cat.txt");
     assert_rate(words_of(r), 0, 0, 0, 6);
     json_decref(r);
