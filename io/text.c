@@ -25,6 +25,15 @@ static bool is_apostrophe(utf8proc_int32_t c)
     return c == '\'' || c == 0x2019;
 }
 
+static bool is_seen(utf8proc_int32_t c)
+{
+    enum { NON_JOINER = 0x200c, JOINER = 0x200d };
+    utf8proc_category_t kind = utf8proc_category(c);
+
+    return c == ' ' || c == NON_JOINER || c == JOINER ||
+           kind < UTF8PROC_CATEGORY_ZS || kind > UTF8PROC_CATEGORY_CF;
+}
+
 /* The code point at *at, which moves past it; 0 at the end, -1: not UTF-8. */
 static utf8proc_int32_t next(const utf8proc_uint8_t **at)
 {
@@ -127,4 +136,15 @@ done:
     free(composed);
     free(ruled);
     return status;
+}
+
+long bm_text_unseen(const char *text)
+{
+    const utf8proc_uint8_t *at = (const utf8proc_uint8_t *)text;
+    utf8proc_int32_t c = 0;
+
+    while ((c = next(&at)) > 0)
+        if (!is_seen(c))
+            return c;
+    return 0;
 }

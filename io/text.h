@@ -25,4 +25,9 @@ typedef struct bm_text_rules {
 BM_CHECKED bm_status bm_text_apply(const bm_text_rules *rules, const char *text,
                                    char **out);
 
+/* The first character that one cannot see in a text: a control character, white
+ * space other than ' ', or a mark that only directs other programs, but not what
+ * joins letters or keeps them apart. 0: there is none. */
+long bm_text_unseen(const char *text);
+
 #endif

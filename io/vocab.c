@@ -220,7 +220,9 @@ static bm_status add_line(bm_vocab *v, piece p, const char *path, size_t line)
     else if (!v->words && !is_name(p) && bm_utf8_character(p.at, NULL) != p.n)
         return BM_FAIL(BM_ERR_FORMAT,
                        "%s: \"%s\" is not one character, and symbols of this "
-                       "vocabulary are characters or names such as <unk>",
+                       "vocabulary are characters or names such as <unk>; "
+                       "write a letter and its accent as one (Unicode's form "
+                       "NFC)",
                        where, text);
     for (size_t i = 0; i < p.n; i++)
         if (is_space(p.at[i]) && (v->words || p.n > 1 || p.at[i] != ' '))

@@ -1,6 +1,9 @@
 #include "cli/pack/labels.h"
 
 #include "core/grow.h"
+#include "core/log.h"
+#include "core/text/words.h"
+#include "io/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,6 +65,7 @@ void bm_labels_free(bm_labels *l)
 {
     free(l->x);
     free(l->to);
+    free(l->uses);
     *l = (bm_labels){0};
 }
 
@@ -126,11 +130,26 @@ static bm_status translate(bm_labels *l, const bm_item *item)
     return BM_OK;
 }
 
+static bm_status count_uses(bm_labels *l, const bm_texts *t)
+{
+    size_t before = l->uses_room;
+
+    BM_TRY(bm_grow(&l->uses, bm_vocab_size(t->vocab), &l->uses_room,
+                   sizeof *l->uses));
+    if (l->uses_room > before)
+        memset(l->uses + before, 0, (l->uses_room - before) * sizeof *l->uses);
+    for (size_t k = 0; k < l->n; k++)
+        l->uses[l->x[k]]++;
+    return BM_OK;
+}
+
 bm_status bm_labels_make(bm_labels *l, bm_texts *t, const bm_item *item)
 {
     if (item->labels != NULL)
-        return translate(l, item);
-    return encode(l, t, item->text != NULL ? item->text : "");
+        BM_TRY(translate(l, item));
+    else
+        BM_TRY(encode(l, t, item->text != NULL ? item->text : ""));
+    return count_uses(l, t);
 }
 
 bm_label_list bm_labels_unknown(const bm_labels *l)
@@ -142,6 +161,51 @@ bm_label_list bm_labels_unknown(const bm_labels *l)
         n += (size_t)snprintf(list.text + n, sizeof list.text - n, "%s'%s'",
                               k > 0 ? ", " : "", l->examples[k]);
     return list;
+}
+
+/* Adds ", TEXT" to a list, or ", .." if there is no room for it. */
+static void list(bm_label_list *to, const char *text)
+{
+    size_t n = strlen(to->text), room = sizeof to->text - n - sizeof ", ..";
+    const char *comma = n > 0 ? ", " : "";
+
+    if (strlen(comma) + strlen(text) < room)
+        snprintf(to->text + n, room, "%s%s", comma, text);
+    else if (!bm_ends_with(to->text, ".."))
+        snprintf(to->text + n, sizeof ", ..", ", ..");
+}
+
+void bm_labels_warn(const bm_labels *l, const bm_texts *t)
+{
+    bm_label_list unseen = {""}, unused = {""};
+    size_t n_unused = 0;
+    char text[100];
+
+    if (!t->learned || l->from != NULL)
+        return;
+    for (size_t k = 1; k < bm_vocab_size(t->vocab) && k < l->uses_room; k++) {
+        const char *symbol = bm_vocab_symbol(t->vocab, (int32_t)k);
+        long c = bm_text_unseen(symbol);
+
+        snprintf(text, sizeof text, "'%.60s'", symbol);
+        if (l->uses[k] == 0) {
+            n_unused++;
+            list(&unused, text);
+        }
+        snprintf(text, sizeof text, "U+%04lX (%s)", (unsigned long)c,
+                 bm_count_noun((long long)l->uses[k], "time").text);
+        if (c > 0)
+            list(&unseen, text);
+    }
+    if (unseen.text[0] != '\0')
+        bm_log(BM_WARNING,
+               "texts have invisible characters, and each is a class: %s; "
+               "replace them, unless the network should write them",
+               unseen.text);
+    if (n_unused > 0)
+        bm_log(BM_WARNING,
+               "only texts that were left out have %s of the vocabulary: %s",
+               bm_count_noun((long long)n_unused, "symbol").text, unused.text);
 }
 
 /* out <- what to do about symbols outside the vocabulary. */

@@ -15,6 +15,8 @@ typedef struct bm_labels {
     const bm_vocab *from; /* of the importer's classes, borrowed; NULL: texts */
     int32_t *to; /* their classes in the set; -1: none. NULL: the same */
     bool per_frame;
+    size_t *uses;   /* [uses_room] of each class in all sequences */
+    size_t uses_room;
     size_t symbols; /* of all sequences, known or not */
     /* Symbols outside the vocabulary, sequences with some, and examples. */
     size_t unknown, with_unknown;
@@ -41,6 +43,10 @@ BM_CHECKED bm_status bm_labels_make(bm_labels *l, bm_texts *t,
 
 /* The examples of symbols outside the vocabulary. */
 bm_label_list bm_labels_unknown(const bm_labels *l);
+
+/* Logs symbols of a vocabulary that was made of the texts which one cannot see,
+ * or which only texts that were left out have. */
+void bm_labels_warn(const bm_labels *l, const bm_texts *t);
 
 /* Fails with BM_ERR_FORMAT if more than `most` percent of the symbols were outside
  * the vocabulary. */

@@ -523,6 +523,7 @@ static bm_status finish(packing *p)
         BM_TRY(check_end(p));
         BM_TRY(bm_labels_check(&p->labels, p->texts, p->plan->most_unknown));
         warn_of_unknown(&p->labels);
+        bm_labels_warn(&p->labels, p->texts);
         BM_TRY(bm_shard_writer_finish(p->writer, &shards));
     }
     BM_TRY(write_vocab(p));

@@ -68,6 +68,9 @@ static bm_status cut_out(bm_import_reader *r, const bm_manifest_row *row,
     return status;
 }
 
+/* A rule or a speck among lines has few rows, and becomes a long sequence. */
+enum { LOW = 8 };
+
 static bm_status images_read(bm_importer *i, bm_import_reader *r,
                              const bm_manifest_row *row)
 {
@@ -84,6 +87,8 @@ static bm_status images_read(bm_importer *i, bm_import_reader *r,
         goto done;
     if (bm_line_image_is_blank(&image))
         r->remark = "blank";
+    else if (self->plan.height > LOW * image.height)
+        r->remark = "enlarged more than eight times";
     status =
         bm_image_frames(&self->plan, &image, &r->frames, NULL, &r->problem);
 done:

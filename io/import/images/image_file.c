@@ -69,7 +69,8 @@ bm_status bm_image_file_read(bm_line_image *out, const char *path, size_t most,
         status = decode(&image, &s, problem);
     else
         bm_problem_set(problem, "not an image",
-                       "%s: not a PNG, JPEG, TIFF, PBM, PGM or PPM image",
+                       "%s: not a PNG, JPEG, TIFF, PBM, PGM or PPM image; "
+                       "convert it to one of these",
                        path);
     if (status == BM_OK && !bm_problem_is(problem))
         *out = image;

@@ -13,13 +13,23 @@ static const char *const endings[] = {
 };
 enum { N_ENDINGS = sizeof endings / sizeof *endings };
 
+/* Of images that are not read. */
+static const char *const others[] = {".bmp", ".gif", ".webp", ".jp2"};
+enum { N_OTHERS = sizeof others / sizeof *others };
+
+static void capitalise(char *text, size_t n)
+{
+    for (size_t i = 0; i < n && text[i] != '\0'; i++)
+        text[i] = (char)toupper((unsigned char)text[i]);
+}
+
 bool bm_image_suffix(char out[BM_IMAGE_SUFFIX], size_t i)
 {
-    if (i >= 2 * N_ENDINGS)
+    if (i >= 3 * N_ENDINGS)
         return false;
     snprintf(out, BM_IMAGE_SUFFIX, "%s", endings[i % N_ENDINGS]);
-    for (; i >= N_ENDINGS && *out != '\0'; out++)
-        *out = (char)toupper((unsigned char)*out);
+    if (i >= N_ENDINGS)
+        capitalise(out, i < 2 * N_ENDINGS ? BM_IMAGE_SUFFIX : 2);
     return true;
 }
 
@@ -41,17 +51,27 @@ bool bm_is_image_name(const char *name)
     return bm_image_ending(name) > 0;
 }
 
+/* path <- "FOLDER/NAME" with this ending. False: there is no such file, or
+ * the path is *too_long. */
+static bool is_there(char *path, const char *folder, const char *name,
+                     const char *ending, bool *too_long)
+{
+    *too_long |=
+        snprintf(path, PATH_MAX, "%s/%s%s", folder, name, ending) >= PATH_MAX;
+    return !*too_long && access(path, F_OK) == 0;
+}
+
 bool bm_find_image(char *path, const char *folder, const char *name)
 {
     char suffix[BM_IMAGE_SUFFIX];
+    bool too_long = false;
 
-    for (size_t i = 0; bm_image_suffix(suffix, i); i++) {
-        if (snprintf(path, PATH_MAX, "%s/%s%s", folder, name, suffix) >=
-            PATH_MAX)
-            return false;
-        if (access(path, F_OK) == 0)
+    for (size_t i = 0; bm_image_suffix(suffix, i); i++)
+        if (is_there(path, folder, name, suffix, &too_long))
             return true;
-    }
-    return snprintf(path, PATH_MAX, "%s/%s%s", folder, name, endings[0]) <
-           PATH_MAX;
+    for (size_t i = 0; i < N_OTHERS; i++)
+        if (is_there(path, folder, name, others[i], &too_long))
+            return true;
+    (void)is_there(path, folder, name, endings[0], &too_long);
+    return !too_long;
 }

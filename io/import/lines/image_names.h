@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* out <- the i-th ending in the order in which they are looked for: first all in
- * small letters, then all in capitals. False: there are no more. */
+/* out <- the i-th ending in the order in which they are looked for: all in small
+ * letters, all in capitals, and all with one capital. False: there are no more. */
 enum { BM_IMAGE_SUFFIX = 16 };
 bool bm_image_suffix(char out[BM_IMAGE_SUFFIX], size_t i);
 
@@ -17,7 +17,8 @@ size_t bm_image_ending(const char *name);
 bool bm_is_image_name(const char *name);
 
 /* path [PATH_MAX] <- "FOLDER/NAME" with the first ending for which there is a
- * file; with the first of all if there is none. False: it is too long. */
+ * file, also of images that are not read; with the first of all if there is none.
+ * False: it is too long. */
 bool bm_find_image(char *path, const char *folder, const char *name);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char truth[] = ".gt.txt";
 
@@ -113,16 +114,41 @@ static bm_status read_page(const char *folder, const char *name,
     return taker->pass(taker->to, bm_page_read(path, taker, others));
 }
 
-static void warn_of_images(const char *folder, size_t texts)
+/* NAME.gt.txt for NAME.bin.png or, where NAME has a point, NAME.bin.gt.txt. */
+static bool has_text(const char *folder, const char *image)
+{
+    size_t whole = strlen(image) - bm_image_ending(image);
+    size_t last = (size_t)(strrchr(image, '.') - image);
+    char name[NAME_MAX + sizeof truth], path[PATH_MAX];
+
+    for (size_t n = whole;; n = last) {
+        snprintf(name, sizeof name, "%.*s%s", (int)n, image, truth);
+        if (bm_path_join(path, folder, name) == BM_OK &&
+            access(path, F_OK) == 0)
+            return true;
+        if (n == last)
+            return false;
+    }
+}
+
+static void warn_of_images(const char *folder)
 {
     struct dirent **images = NULL;
-    int n = scandir(folder, &images, is_image, NULL);
+    const char *first = NULL;
+    int n = scandir(folder, &images, is_image, compare), bare = 0;
 
-    if (n > 0 && (size_t)n > texts)
+    for (int i = 0; i < n; i++)
+        if (!has_text(folder, images[i]->d_name)) {
+            bare++;
+            first = first != NULL ? first : images[i]->d_name;
+        }
+    if (bare > 0)
         bm_log(BM_WARNING,
-               "%s: %d images, but %zu texts (NAME%s); images without a text "
-               "were not packed",
-               folder, n, texts, truth);
+               "%s: %d of %s %s no text (NAME%s) and %s not packed, e.g. "
+               "%s",
+               folder, bare, bm_count_noun(n, "image").text,
+               bare > 1 ? "have" : "has", truth, bare > 1 ? "were" : "was",
+               first);
     if (n >= 0)
         free_entries(images, n);
 }
@@ -146,7 +172,7 @@ static bm_status report_others(const char *folder, size_t others, size_t files)
     return BM_OK;
 }
 
-/* XML beside texts is of the pages that the lines were cut from. */
+/* XML beside texts is taken for the pages that the lines were cut from. */
 bm_status bm_line_folder_read(const char *folder, const bm_line_taker *taker)
 {
     struct dirent **entries = NULL;
@@ -171,9 +197,17 @@ bm_status bm_line_folder_read(const char *folder, const bm_line_taker *taker)
             status = read_page(folder, entries[i]->d_name, taker, &others);
         else if (bm_ends_with(entries[i]->d_name, truth))
             status = read_line(folder, entries[i]->d_name, taker);
-    if (status == BM_OK && texts > 0)
-        warn_of_images(folder, texts);
-    else if (status == BM_OK)
+    if (status == BM_OK && texts > 0) {
+        warn_of_images(folder);
+        if (texts < (size_t)n)
+            bm_log(
+                BM_WARNING,
+                "%s: %s not read, because there are lines with a text "
+                "(NAME%s); pack a list of their paths to read them",
+                folder,
+                bm_count_noun((long long)((size_t)n - texts), "XML file").text,
+                truth);
+    } else if (status == BM_OK)
         status = report_others(folder, others, (size_t)n);
 done:
     free_entries(entries, n);

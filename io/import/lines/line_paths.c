@@ -55,11 +55,11 @@ typedef struct list {
 } list;
 
 /* The text of IMAGE is in the file of its name with .gt.txt for the ending. An
- * image that is not there is found later, as those of manifests are. */
+ * image or text that is not there is found later, as those of manifests are. */
 static bm_status read_image(const list *l, const char *image, size_t line)
 {
     const bm_line_taker *taker = l->taker;
-    char text[PATH_MAX], id[NAME_MAX + 1], fault[PATH_MAX + 60];
+    char text[PATH_MAX], id[NAME_MAX + 1];
     int stem = (int)(strlen(image) - bm_image_ending(image));
 
     if (snprintf(text, sizeof text, "%.*s.gt.txt", stem, image) >=
@@ -69,11 +69,6 @@ static bm_status read_image(const list *l, const char *image, size_t line)
                        line);
     if (access(image, F_OK) == 0 && access(text, F_OK) == 0)
         return bm_line_text_read(text, image, taker);
-    if (access(image, F_OK) == 0) {
-        snprintf(fault, sizeof fault, "%.4000s: %s", text, strerror(errno));
-        taker->fault(taker->to, l->path, line, fault);
-        return BM_OK;
-    }
     bm_line_text_id(text, id);
     return taker->take(taker->to, &(bm_found_line){.id = id,
                                                    .image = image,

@@ -135,12 +135,27 @@ static bm_status sort(const bm_manifest *m, size_t place, sort_key **out)
     return BM_OK;
 }
 
+/* A list may name a file twice. */
+static bool are_same(const bm_manifest *m, const bm_manifest_entry *a,
+                     const bm_manifest_entry *b)
+{
+    return a->line == b->line &&
+           strcmp(m->text + a->file, m->text + b->file) == 0 &&
+           strcmp(m->text + a->path, m->text + b->path) == 0 &&
+           strcmp(m->text + a->shape, m->text + b->shape) == 0;
+}
+
 static void report_duplicate(bm_manifest *m, const bm_manifest_entry *first,
                              const bm_manifest_entry *second)
 {
     const char *id = m->text + second->id, *file = m->text + first->file;
 
-    if (strcmp(file, m->text + second->file) == 0)
+    if (are_same(m, first, second))
+        bm_manifest_fault_row(m, second,
+                              "%.300s names it twice (id \"%.100s\"); remove "
+                              "one of the two",
+                              m->path, id);
+    else if (strcmp(file, m->text + second->file) == 0)
         bm_manifest_fault_row(m, second,
                               "duplicate id \"%.100s\", also on line %zu", id,
                               first->line);

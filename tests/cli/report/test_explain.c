@@ -513,8 +513,7 @@ static void test_explain_fails_and_warns(void **_)
 /* Weights of 4 TB; neither verb takes memory for them. */
 static void test_networks_larger_than_the_memory_are_refused(void **_)
 {
-    static const char huge[] =
-        "model.net=linear:1000000 linear:1000000 linear";
+    static const char huge[] = "model.net=linear:1000000 linear:1000000 linear";
     outcome explained = BMUF("explain", "tiny.ini", "--set", huge),
             trained = BMUF("train", "tiny.ini", "--out", "huge", "--set", huge);
 

@@ -138,9 +138,16 @@ static void test_lists_of_images_are_read_with_their_texts(void **_)
     bm_importer_close(i);
     write_text("images.txt", "right/p1.png\nleft/bare.png\n");
     write_page("left/bare.png", 1, 1); /* without a text */
+    open_images(&i, in_folder("images.txt"), NULL);
+    assert_true(i->without_text == 0.5);
+    assert_non_null(strstr(i->first_without, "bare ("));
+    assert_non_null(strstr(i->first_without, "images.txt:2)"));
+    check_item(i, "p1", "two", (15 + 3) / 4);
+    check_item(i, "bare", NULL, (15 + 3) / 4);
+    bm_importer_close(i);
+    write_text("images.txt", "right/p1.png\nright/p1.png\n");
     check_failure(in_folder("images.txt"), "", BM_ERR_FORMAT,
-                  "left/bare.gt.txt: No such file");
-    check_failure(in_folder("images.txt"), "", BM_ERR_FORMAT, "images.txt:2: ");
+                  "images.txt names it twice (id \"");
 }
 
 /* As the files of a manifest are. */
@@ -436,7 +443,7 @@ static void test_pages_of_several_folders_have_their_own_ids(void **_)
     bm_importer_close(i);
     write_text("two.txt", "r1/p.xml\nr1/p.xml\n");
     check_failure(in_folder("two.txt"), "", BM_ERR_FORMAT,
-                  "r1/p.xml:2: duplicate id \"r1-p-black\", also on line 2");
+                  "two.txt names it twice (id \"r1-p-black\"); remove one");
 }
 
 /* A METS file, as eScriptorium puts beside its pages. */
@@ -553,6 +560,48 @@ static void test_xml_in_another_encoding_is_one_message(void **_)
                  "odd.xml:2: not XML: ");
 }
 
+/* Texts that are left out, an image of one row, and one of another kind. */
+static void test_what_looks_wrong_is_warned_of(void **_)
+{
+    uint8_t rows[2 * 300];
+    png_image png = {.version = PNG_IMAGE_VERSION,
+                     .width = 300,
+                     .height = 1,
+                     .format = PNG_FORMAT_GRAY};
+    outcome o;
+
+    (void)_;
+    make_folder("odd");
+    for (size_t k = 0; k < sizeof rows; k++)
+        rows[k] = (uint8_t)(k % 7);
+    write_page("odd/a.Png", 1, 1);
+    write_text("odd/a.gt.txt", "a\xc2\xa0"
+                               "b\xc2\xa0\xc2\xad");
+    assert_true(
+        png_image_write_to_file(&png, in_folder("odd/low.png"), 0, rows, 0, 0));
+    write_text("odd/low.gt.txt", "b");
+    write_text("odd/other.bmp", "BM");
+    write_text("odd/other.gt.txt", "axyz");
+    o = BMUF("pack", "--images", "odd", "--out", "o3", "--max-left-out", "40");
+    assert_code(o, 0);
+    assert_says(o.out, "2 sequences");
+    assert_says(o.err, "left out other: ");
+    assert_says(o.err, "odd/other.bmp: not a PNG, JPEG, TIFF, PBM, PGM or PPM "
+                       "image; convert it to one of these");
+    assert_says(o.err, "texts have invisible characters, and each is a class: "
+                       "U+00A0 (2 times), U+00AD (1 time); replace them");
+    assert_says(o.err, "only texts that were left out have 3 symbols of the "
+                       "vocabulary: 'x', 'y', 'z'\n");
+    assert_says(o.err, "1 of 2 sequences is enlarged more than eight times: "
+                       "low\n");
+    /* The same of a text that came with the vocabulary is meant. */
+    o = BMUF("pack", "--images", "odd", "--out", "o4", "--max-left-out", "40",
+             "--vocab", "o3");
+    assert_code(o, 0);
+    assert_null(strstr(o.err, "invisible"));
+    assert_null(strstr(o.err, "only texts"));
+}
+
 static void test_pack_takes_what_users_have(void **_)
 {
     outcome o;
@@ -561,8 +610,11 @@ static void test_pack_takes_what_users_have(void **_)
     o = BMUF("pack", "--images", "gt", "--out", "d1");
     assert_code(o, 0);
     assert_says(o.out, "2 sequences");
-    assert_says(o.err, "gt: 3 images, but 2 texts (NAME.gt.txt); images "
-                       "without a text were not packed");
+    assert_says(o.err, "gt: 1 of 3 images has no text (NAME.gt.txt) and was "
+                       "not packed, e.g. without.png");
+    assert_says(o.err,
+                "gt: 1 XML file not read, because there are lines with a "
+                "text (NAME.gt.txt); pack a list of their paths");
     o = BMUF("pack", "--images", "tr.txt", "--image-dir", "img", "--out", "d2",
              "--json");
     assert_code(o, 0);
@@ -769,6 +821,7 @@ int main(void)
         cmocka_unit_test(test_other_xml_beside_pages_is_ignored),
         cmocka_unit_test(test_faults_of_pages_are_named),
         cmocka_unit_test(test_xml_in_another_encoding_is_one_message),
+        cmocka_unit_test(test_what_looks_wrong_is_warned_of),
         cmocka_unit_test(test_pack_takes_what_users_have),
         cmocka_unit_test(test_alto_is_packed),
     };

@@ -4,6 +4,7 @@
 #include "io/vocab.h"
 
 #include "core/file/file.h"
+#include "io/text.h"
 #include "tests/support/support.h"
 
 #include <stdio.h>
@@ -406,6 +407,33 @@ static void test_labels_out_of_range_cannot_be_decoded(void **_)
     bm_vocab_free(v);
 }
 
+/* Categories of Unicode 15: Zs, Cc, Cf; of the others one each. */
+static void test_characters_that_one_cannot_see_are_found(void **state)
+{
+    static const struct {
+        const char *text;
+        long first;
+    } known[] = {
+        {"", 0},
+        {"a b\xe2\x80\x99\xcc\x81", 0},      /* U+2019, U+0301 */
+        {"a\xe2\x80\x8c\xe2\x80\x8d", 0},    /* joiners of letters */
+        {"\xee\x80\x80\xf0\x9f\x98\x80", 0}, /* private use, U+1F600 */
+        {"a\xc2\xa0\xe2\x80\x89", 0xa0},
+        {"a\xe2\x80\x89\xc2\xa0", 0x2009},
+        {"\xe3\x80\x80", 0x3000},
+        {"a\tb", '\t'},
+        {"a\x01", 1},
+        {"\xc2\xad", 0xad},
+        {"a\xe2\x80\x8b", 0x200b},
+        {"a\xef\xbb\xbf", 0xfeff},
+        {"\xe2\x80\xa8", 0x2028},
+    };
+
+    (void)state;
+    FOR_EACH (i, known)
+        assert_int_equal(bm_text_unseen(known[i].text), known[i].first);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_what_is_read_from_frames_has_these_frames),
         cmocka_unit_test(test_words_that_run_from_left_to_right_are_turned),
         cmocka_unit_test(test_labels_out_of_range_cannot_be_decoded),
+        cmocka_unit_test(test_characters_that_one_cannot_see_are_found),
     };
 
     return RUN_GROUP("vocab", tests);
