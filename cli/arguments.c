@@ -95,8 +95,11 @@ static bm_status unknown(const bm_arguments *a, const char *word)
 
     snprintf(option, sizeof option, "%.*s", (int)strcspn(word, "="), word);
     /* a single letter is close to every word */
-    if (!a->hint(verb, option, text, sizeof text) && option[1] == '-' &&
-        nearest(verb, option + 2, near, sizeof near))
+    if (!a->hint(verb, option, text, sizeof text) && option[1] != '-' &&
+        find(verb, option + 1, strlen(option + 1)) != NULL)
+        snprintf(text, sizeof text, "did you mean -%s", option);
+    else if (text[0] == '\0' && option[1] == '-' &&
+             nearest(verb, option + 2, near, sizeof near))
         snprintf(text, sizeof text, "did you mean --%s", near);
     return BM_FAIL(BM_ERR_ARG, "%s: unknown option %s%s%s; see bmuf %s --help",
                    verb->name, word, text[0] != '\0' ? "; " : "", text,
@@ -127,7 +130,8 @@ static bm_status read_option(bm_arguments *a, int argc, char **argv, int *i)
     const bm_flag *f =
         is_long ? find(a->verb, name, n) : find_letter(a->verb, name[0]);
 
-    if (f == NULL || (!is_long && a->hint(a->verb, word, text, sizeof text)))
+    if (f == NULL || (!is_long && a->hint(a->verb, word, text, sizeof text)) ||
+        (!is_long && find(a->verb, name, strcspn(name, "=")) != NULL))
         return unknown(a, word);
     if (name[n] != '\0')
         value = name + n + (name[n] == '=');

@@ -4,6 +4,7 @@
 #include "core/file/file_kind.h"
 #include "core/file/search_folder.h"
 #include "core/text/shell_word.h"
+#include "core/text/words.h"
 #include "io/features/feature_text.h"
 #include "io/model/model_file.h"
 
@@ -90,6 +91,8 @@ static const char *other_kind(const char *path)
 {
     const char *kind = bm_file_kind(path);
 
+    if (bm_ends_with(path, ".onnx")) /* which has no first bytes of its own */
+        return "an ONNX file for other programs";
     if (kind == NULL)
         return bm_text_kind(path);
     return kind == bm_kind_binary || kind == bm_kind_safetensors ? NULL : kind;

@@ -452,6 +452,8 @@ static bm_status decode(const bm_arguments *a)
     BM_TRY_DONE(check_model(&d));
     if (d.files.folder != NULL)
         BM_TRY_DONE(bm_file_make_directory(d.files.folder));
+    if (d.files.resume) /* of a decoding that was killed */
+        BM_TRY_DONE(bm_file_remove_temporaries(d.files.folder, "", ""));
     BM_TRY_DONE(bm_inputs_open(&d.inputs, a->nouns + 1, (size_t)a->n_nouns - 1,
                                bm_argument(a, "allow-pipes") != NULL,
                                d.format->unit, d.transcribers[0]));

@@ -2,8 +2,8 @@
  * memory, large pages. */
 #include "cli/doctor/check.h"
 #include "cli/doctor/limits.h"
-#include "core/file/system_text.h"
 #include "cli/launch/scratch.h"
+#include "core/file/system_text.h"
 
 #include <dirent.h>
 #include <math.h>

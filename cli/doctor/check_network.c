@@ -9,8 +9,8 @@
 #define _DEFAULT_SOURCE /* IFF_UP */
 #include "cli/doctor/check.h"
 #include "cli/doctor/links.h"
-#include "core/file/system_text.h"
 #include "comm/link_time.h"
+#include "core/file/system_text.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

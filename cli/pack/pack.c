@@ -139,9 +139,13 @@ static bm_status take_more(const bm_arguments *a,
                        "several: cat ali.*.gz > ali.gz, or give --targets "
                        "\"ark:gunzip -c ali.*.gz |\" with --allow-pipes",
                        a->nouns[0]);
-    return BM_FAIL(BM_ERR_ARG,
-                   "pack: unexpected file '%s'; only --returnn takes several",
-                   a->nouns[0]);
+    return BM_FAIL(
+        BM_ERR_ARG,
+        "pack: unexpected file '%s'; only --returnn takes several%s",
+        a->nouns[0],
+        importer == &bm_importer_images
+            ? ". Give their folder, or a list of their paths, one a line"
+            : "");
 }
 
 /* Without texts no vocabulary can be learned, and classes are no texts. */

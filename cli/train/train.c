@@ -475,6 +475,21 @@ static void log_idle_cores(const bm_device *device, const bm_settings *s,
             cores, use, use);
 }
 
+/* A run may be meant that goes on in another folder. */
+static void log_random_start(const char *config, const char *directory,
+                             const bm_train_settings *s)
+{
+    char from[2048], other[2048];
+
+    if (s->init[0] == '\0' && s->from[0] == '\0' &&
+        bm_run_of(config, from, sizeof from) &&
+        !bm_run_of(directory, other, sizeof other))
+        bm_log(BM_NOTE,
+               "begins with random weights and the settings of %s; to go on "
+               "from its model add --from %s",
+               from, from);
+}
+
 static bm_status train_in(bm_comm *comm, bm_config *config, bm_settings *set,
                           const char *directory, long until, double began)
 {
@@ -540,6 +555,8 @@ static bm_status train(const bm_arguments *a)
     BM_TRY_DONE(bm_job_start(a, &plan, &comm));
     if (comm == NULL)
         goto done;
+    if (bm_comm_rank(comm) == 0)
+        log_random_start(a->nouns[0], out, &set.train);
     status = train_in(comm, config, &set, out, until, began);
 done:
     bm_config_free(config);

@@ -297,6 +297,10 @@ static void test_unknown_words_suggest_the_nearest(void **_)
                  "eval: ", "unknown option -x");
     assert_fails(BMUF("train", "tiny.ini", "--output", "x"), 64,
                  "did you mean --out;");
+    assert_fails(BMUF("train", "tiny.ini", "-out", "x"), 64,
+                 "unknown option -out; did you mean --out;");
+    assert_fails(BMUF("train", "tiny.ini", "-out=x"), 64,
+                 "unknown option -out=x; did you mean --out;");
     assert_fails(BMUF("-q", "train"), 64, "-q: options come after the verb");
 }
 
@@ -448,7 +452,7 @@ static void test_missing_memory_is_reported(void **_)
     (void)_;
     assert_fails(BMUF("train", "tiny.ini", "--out", "r", "--set",
                       "model.net=linear:1000000 linear:1000000 linear"),
-                 71, "no memory for 1000");
+                 71, "weights and their gradient need ");
     assert_false(is_there("r"));
 }
 

@@ -8,6 +8,7 @@
 #include "core/text/words.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,11 +294,29 @@ static void percent(double x)
     printf(" %9s", isnan(x) ? "-" : text);
 }
 
+static int characters(const char *text)
+{
+    int n = 0;
+
+    for (; *text != '\0'; n++)
+        text += bm_utf8_character(text, NULL);
+    return n;
+}
+
+static void print_name(const char *name, int width)
+{
+    char text[NAME_MAX + 1];
+
+    bm_printable(name, text, sizeof text);
+    printf("%s%*s", text, width - characters(text), "");
+}
+
 static void print_row(const bm_run_summary *s, const char *name, int width)
 {
     char of[40], text[WIDE];
 
-    printf("%-*s %-9s %5.0f %9s", width, name, shown(s, "strategy", text),
+    print_name(name, width);
+    printf(" %-9s %5.0f %9s", shown(s, "strategy", text),
            start_number(s, "workers"), epochs(s, of, sizeof of));
     percent(s->best_ler);
     percent(s->last_ler);
@@ -313,9 +332,11 @@ typedef struct run_table {
 static bm_status widen(void *self, const char *path, const char *name)
 {
     run_table *t = self;
+    char text[NAME_MAX + 1];
 
     (void)path;
-    t->width = (int)fmax(t->width, (double)strlen(name));
+    t->width =
+        (int)fmax(t->width, characters(bm_printable(name, text, sizeof text)));
     return BM_OK;
 }
 
@@ -329,8 +350,10 @@ static bm_status add_run(void *self, const char *path, const char *name)
         json_array_append_new(t->list, outline(&s));
     else if (status == BM_OK)
         print_row(&s, name, t->width);
-    else if (t->list == NULL)
-        printf("%-*s unreadable\n", t->width, name);
+    else if (t->list == NULL) {
+        print_name(name, t->width);
+        printf(" unreadable\n");
+    }
     if (status == BM_OK)
         bm_run_summary_free(&s);
     return status;

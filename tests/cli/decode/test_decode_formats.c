@@ -330,8 +330,9 @@ static void test_a_file_that_is_there_stops_the_job(void **_)
     assert_int_equal(count_of(o.err, "stopped after"), 0);
 }
 
-/* Those of an earlier job are kept with --resume and replaced with --force; of two
- * inputs of one job with the same name, one is decoded. */
+/* Those of an earlier job are kept with --resume, without what it had not written to
+ * the end, and replaced with --force; of two inputs of one job with the same name, one
+ * is decoded. */
 static void test_files_that_are_there_are_kept_or_replaced(void **_)
 {
     char *file = NULL;
@@ -342,9 +343,12 @@ static void test_files_that_are_there_are_kept_or_replaced(void **_)
     assert_code(
         BMUF("decode", "half.safetensors", "test-0.wav", "--out", "kept"), 0);
     write_text("kept/test-0.txt", "mine\n");
+    write_text("kept/.0123abcd.test-1.txt.tmp", "hal");
     o = BMUF("decode", "half.safetensors", "test-1.wav", "test-0.wav", "--out",
              "kept", "--resume");
     assert_code(o, 0);
+    assert_int_not_equal(
+        access(in_folder("kept/.0123abcd.test-1.txt.tmp"), F_OK), 0);
     assert_says(o.err, "1 input already decoded, in kept");
     assert_says(o.err, "1 decoded");
     file = slurp(in_folder("kept/test-0.txt"), &size);

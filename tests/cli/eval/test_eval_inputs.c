@@ -151,6 +151,9 @@ static void test_data_that_do_not_fit_the_model_are_rejected(void **_)
     assert_fails(BMUF("eval", "test", "half.safetensors"), 65,
                  "test is a packed set, not a model; the model or run comes "
                  "first");
+    write_text("test.onnx", "");
+    assert_fails(BMUF("eval", "test.onnx", "test"), 65,
+                 "test.onnx is an ONNX file for other programs, not a model");
     write_speech("first.wav", "ab");
     assert_fails(BMUF("decode", "first.wav", "half.safetensors"), 65,
                  "first.wav is a WAV recording, not a model; the model or run "

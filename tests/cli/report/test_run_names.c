@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* nest is a run, and has the run 1 in it. */
 static int make_runs(void **state)
@@ -96,12 +97,36 @@ static void test_a_run_in_another_one_is_reported(void **state)
     free(page);
 }
 
+/* A name of two characters in four bytes, and one that would clear a screen. */
+static void test_tables_of_runs_have_straight_columns(void **state)
+{
+    static const char *const names[] = {"\u00e4\u00f6", "\x1b[2J", "plain"};
+    outcome o;
+
+    (void)state;
+    assert_int_equal(mkdir(in_folder("table"), 0777), 0);
+    FOR_EACH (i, names) {
+        char to[100];
+
+        snprintf(to, sizeof to, "table/%s", names[i]);
+        run_tool((char *[]){"cp", "-r", (char *)in_folder("one"),
+                            (char *)in_folder(to), NULL});
+    }
+    o = BMUF("info", "table");
+    assert_code(o, 0);
+    assert_says(o.out, "run     strategy");
+    assert_says(o.out, "\n\u00e4\u00f6      bmuf ");
+    assert_says(o.out, "\n\\x1b[2J bmuf ");
+    assert_says(o.out, "\nplain   bmuf ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_have_no_folder_that_all_are_in),
         cmocka_unit_test(test_names_are_cut_between_characters),
         cmocka_unit_test(test_a_run_in_another_one_is_reported),
+        cmocka_unit_test(test_tables_of_runs_have_straight_columns),
     };
     return cmocka_run_group_tests_name("run_names", tests, make_runs,
                                        folder_remove);

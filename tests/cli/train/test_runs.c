@@ -472,6 +472,9 @@ static void test_more_ranks_than_workers_are_rejected(void **state)
 
 static void test_a_resolved_configuration_trains_the_same_model(void **state)
 {
+    static const char note[] = "begins with random weights and the settings of "
+                               "first; to go on from its model add --from "
+                               "first";
     program p;
 
     (void)state;
@@ -483,7 +486,11 @@ static void test_a_resolved_configuration_trains_the_same_model(void **state)
     assert_ended(&p, 0);
     RUN_PROGRAM(&p, "train", "first/config.ini", "--out", "again");
     assert_ended(&p, 0);
+    assert_said(&p, note);
     assert_same_model("first", "again");
+    RUN_PROGRAM(&p, "train", "first", "--out", "again"); /* it is complete */
+    assert_ended(&p, 0);
+    assert_not_said(&p, note);
 }
 
 static void test_several_ranks_need_a_number_of_workers(void **state)

@@ -626,6 +626,9 @@ static void test_pack_takes_what_users_have(void **_)
     assert_says(o.out, "2 sequences");
     assert_says(o.out, "left out 2 of 4: 2 without a text");
     assert_says(BMUF("info", "d3").out, "otsu");
+    assert_fails(BMUF("pack", "--images", "book", "gt", "--out", "d4"), 64,
+                 "unexpected file 'gt'; only --returnn takes several. Give "
+                 "their folder, or a list of their paths");
     assert_fails(
         BMUF("pack", "--audio", "tr.txt", "--image-dir", "img", "--out", "d4"),
         64, "--image-dir requires --images");
