@@ -1,6 +1,8 @@
 /* local_state.c - one bm_sgd for each worker hosted here, or one for all. */
 #include "bmuf/local_state.h"
 
+#include "sgd/update.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +44,7 @@ static bm_status open_extrapolation(bm_local_state *m,
 
     if (m->local != BM_LOCAL_EXTRAPOLATE)
         return BM_OK;
-    if (!s->traits.filtered || !bm_sgd_is_adam(set))
+    if (!s->traits.filtered || !bm_update_of(set)->extrapolates)
         return BM_FAIL(BM_ERR_CONFIG,
                        "sgd.local_state = extrapolate is for sgd.update = "
                        "adamw and a strategy that filters, not for %s and %s; "

@@ -9,6 +9,7 @@
 #include "cli/train/tracing.h"
 #include "cli/tune/tune_settings.h"
 #include "io/batch/batch_settings.h"
+#include "sgd/update.h"
 
 #include <string.h>
 
@@ -143,7 +144,6 @@ static const char *invalid_local_state(const bm_config *config,
     return NULL;
 }
 
-/* AdamW and RMSProp do not depend on the length of a gradient. */
 static void check_scaling(const bm_config *config, bm_faults *faults,
                           const bm_strategy_ops *ops,
                           const bm_server_policy *server_policy)
@@ -152,7 +152,7 @@ static void check_scaling(const bm_config *config, bm_faults *faults,
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     if (server_policy->push == BM_GRADIENT && server_policy->scaled &&
-        bm_sgd_has_squares(&sgd))
+        bm_update_of(&sgd)->unscaled)
         bm_config_fault(faults, config, ops->name, "scaling",
                         "%s.scaling scales gradients, which has no effect with "
                         "sgd.update = %s; remove one of them",

@@ -6,6 +6,7 @@
 #include "io/batch/batch_settings.h"
 #include "io/model/model_file.h"
 #include "recognise/recogniser.h"
+#include "sgd/update.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,6 +109,14 @@ static bool has_block_size(const bm_config *config)
            block.frames_total.value[0] > 0 || block.steps.value[0] > 0;
 }
 
+/* `usual`: up to NULL; may be NULL. */
+static bm_status set_defaults(bm_config *config, const char *const *usual)
+{
+    for (; usual != NULL && *usual != NULL; usual++)
+        BM_TRY(set_default(config, *usual));
+    return BM_OK;
+}
+
 /* More workers than a few, N: short blocks, as models of many workers drift
  * apart, and a single momentum, that of the blocks. An update of several
  * mini-batches counts as one, as it does not go beyond the end of a block. */
@@ -120,7 +129,8 @@ static bm_status set_for_many(bm_config *config, const bm_strategy_ops *ops,
     double updates = 20;
 
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (many && ops->settings.one_momentum && bm_sgd_is_momentum(&sgd))
+    if (many && ops->settings.one_momentum &&
+        bm_update_of(&sgd) == &bm_update_momentum)
         BM_TRY(set_default(config, "sgd.momentum=0"));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
     if (bm_batch_read(config, &batch) != BM_OK)
@@ -137,8 +147,7 @@ static bm_status set_for_many(bm_config *config, const bm_strategy_ops *ops,
 
 /*
  * Defaults that follow from other settings: what the strategy's publication
- * uses; the rate of updates whose step does not depend on the size of the
- * gradient; PyTorch's settings of RMSProp; the momentum of one worker, whose
+ * uses, and what is usual with the update; the momentum of one worker, whose
  * model no exchange replaces; those of many workers; the rate without momentum,
  * half of what makes steps as long as 0.02 with 0.9.
  */
@@ -148,26 +157,18 @@ static bm_status set_usual(bm_config *config)
     bm_sgd_settings sgd = {0};
     bm_job job = {0};
     const bm_strategy_ops *ops = NULL;
-    const char *const *usual = NULL;
 
     bm_config_peek(config, "train", bm_train_options, &train);
     ops = bm_strategy_find(train.strategy);
-    usual = ops->settings.presets;
-    for (; usual != NULL && *usual != NULL; usual++)
-        BM_TRY(set_default(config, *usual));
+    BM_TRY(set_defaults(config, ops->settings.presets));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_sgd_has_squares(&sgd))
-        BM_TRY(set_default(config, "train.rate=0.001"));
-    if (bm_sgd_has_squares(&sgd) && !bm_sgd_is_adam(&sgd)) {
-        BM_TRY(set_default(config, "sgd.momentum=0"));
-        BM_TRY(set_default(config, "sgd.beta2=0.99"));
-    }
+    BM_TRY(set_defaults(config, bm_update_of(&sgd)->presets));
     bm_config_peek(config, "job", bm_job_options, &job);
     if (job.workers == 1 && ops->per == BM_BLOCK)
         BM_TRY(set_default(config, "sgd.local_state=keep"));
     BM_TRY(set_for_many(config, ops, job.workers));
     bm_config_peek(config, "sgd", bm_sgd_options, &sgd);
-    if (bm_sgd_is_momentum(&sgd) && sgd.momentum == 0)
+    if (bm_update_of(&sgd) == &bm_update_momentum && sgd.momentum == 0)
         BM_TRY(set_default(config, "train.rate=0.1"));
     return BM_OK;
 }

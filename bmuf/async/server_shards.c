@@ -1,6 +1,7 @@
 #include "bmuf/async/server_shards.h"
 
 #include "comm/slices.h"
+#include "sgd/update.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +12,7 @@ const char *bm_server_shards_whole(const bm_server_policy *policy,
     if (policy->group > 1)
         return "workers wait for groups of pushes, which in several shards "
                "would be different groups that wait for each other";
-    if (policy->push == BM_GRADIENT && bm_sgd_is_muon(sgd))
-        return "sgd.update = muon needs whole matrices";
-    return NULL;
+    return policy->push == BM_GRADIENT ? bm_update_of(sgd)->whole : NULL;
 }
 
 int bm_server_shards_count(long wanted, const bm_server_policy *policy,

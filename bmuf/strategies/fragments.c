@@ -573,6 +573,8 @@ static bm_status open_inner(bm_strategy *s, const char *name,
             bm_copy_between(f->beside, f->room, s->params->be,
                             s->params->w + x->offset, x->params.n);
         BM_TRY(bm_strategy_open(&x->strategy, name, config, comm, &x->params));
+        BM_ASSERT(x->strategy->ops->begin == NULL);
+        BM_ASSERT(x->strategy->max_states <= BM_STRATEGY_STATES);
     }
     s->transport = f->of[0].strategy->transport;
     s->traits = f->of[0].strategy->traits;

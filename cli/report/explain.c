@@ -31,7 +31,7 @@ static void print_local(const bm_sgd_settings *s, FILE *out)
         [BM_LOCAL_EXTRAPOLATE] = "averaged and extrapolated at block ends"};
 
     fprintf(out, "local update      %s", bm_sgd_title(s));
-    if (!bm_sgd_is_momentum(s) || s->momentum > 0)
+    if (bm_sgd_has_state(s))
         fprintf(out, ", its state %s", fates[bm_sgd_local_state(s)]);
     fprintf(out, "\n");
 }

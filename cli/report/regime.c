@@ -2,6 +2,7 @@
 
 #include "cli/conditions.h"
 #include "core/text/words.h"
+#include "sgd/update.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static bm_status regime_of(const bm_settings *s, const bm_dataset *data,
                            const bm_plan *plan, double from, bm_regime *out)
 {
     const bm_strategy_ops *ops = bm_strategy_find(s->train.strategy);
-    bool adam = bm_sgd_is_adam(&s->sgd);
+    bool adam = bm_update_of(&s->sgd) == &bm_update_adamw;
     double batch = 0, blocks = fmax((double)bm_plan_blocks(plan), 1);
     long epochs = bm_settings_epochs(s, data);
     int n = (int)s->job.workers;

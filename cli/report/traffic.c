@@ -80,12 +80,14 @@ static bm_status of_moments(const bm_settings *s, int ranks, const bm_params *p,
                             double *out)
 {
     bm_local_policy local = bm_sgd_local_state(&s->sgd);
+    double vectors = 0;
 
     *out = 0;
     if (local != BM_LOCAL_AVERAGE && local != BM_LOCAL_EXTRAPOLATE)
         return BM_OK;
     BM_TRY(of_sum(&s->job, ranks, p->n, out));
-    *out *= bm_sgd_has_squares(&s->sgd) ? 2 : 1;
+    (void)bm_sgd_memory(&s->sgd, &vectors);
+    *out *= vectors;
     return BM_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "cli/train/training.h"
 #include "core/text/words.h"
 #include "sgd/layer_rates.h"
+#include "sgd/update.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -65,12 +66,11 @@ static bool belongs_to_position(const char *name)
  * of them in Delta and in local states is cleared. */
 static bool may_take(const bm_training *t, const char *name)
 {
-    static const char *const cleared[] = {"delta", "sgd.", "adam.", "rmsprop."};
-    bool take = !bm_frozen_any(bm_training_params(t));
+    bool cleared = strncmp(name, "delta", strlen("delta")) == 0 ||
+                   bm_update_is_state(name, base_of(name));
 
-    for (size_t i = 0; i < sizeof cleared / sizeof cleared[0]; i++)
-        take = take || strncmp(name, cleared[i], strlen(cleared[i])) == 0;
-    return take && !belongs_to_position(name);
+    return (cleared || !bm_frozen_any(bm_training_params(t))) &&
+           !belongs_to_position(name);
 }
 
 /* What became of the states. */

@@ -128,12 +128,6 @@ static void add_workers(bm_space *s, const bm_settings *set, const bm_regime *r)
     add_words(s, "block.workers", 2, words);
 }
 
-/* What a worker could keep from block to block. */
-static bool has_local_state(const bm_sgd_settings *sgd)
-{
-    return sgd->momentum > 0 || bm_sgd_has_squares(sgd);
-}
-
 static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
 {
     static const char *const states[] = {"reset", "keep"};
@@ -142,7 +136,7 @@ static void add_usual(bm_space *s, const bm_settings *set, const bm_regime *r)
     (void)add(s, "train.rate", set->train.rate / 5, set->train.rate * 5, false);
     if (r->blocks && many) {
         add_steps(s, set, r);
-        if (has_local_state(&set->sgd))
+        if (bm_sgd_has_state(&set->sgd))
             add_words(s, "sgd.local_state", 2, states);
         add_workers(s, set, r);
     }

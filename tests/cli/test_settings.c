@@ -6,6 +6,7 @@
 #include "cli/conditions.h"
 #include "cli/settings.h"
 #include "core/file/file.h"
+#include "sgd/update.h"
 #include "tests/support/command.h"
 #include "tests/support/datasets.h"
 #include "tests/support/folder.h"
@@ -378,6 +379,30 @@ static void test_every_setting_has_a_row_of_conditions(void **_)
             if (bm_condition(s->name, o->key) == NULL)
                 fail_msg("add %s.%s to the table in cli/conditions.c", s->name,
                          o->key);
+}
+
+static void test_conditions_of_updates_are_what_the_updates_use(void **_)
+{
+    static const char *const keys[] = {"momentum", "beta1", "beta2", "epsilon"};
+
+    (void)_;
+    for (size_t k = 0; bm_updates[k] != NULL; k++) {
+        char update[40];
+        bm_config *config = NULL;
+
+        snprintf(update, sizeof update, "sgd.update=%s", bm_updates[k]->name);
+        config = settings_of((const char *const[]){update}, 1);
+        FOR_EACH (i, keys)
+            if (bm_condition_holds(config, "sgd", keys[i]) !=
+                bm_update_uses(bm_updates[k], keys[i]))
+                fail_msg("correct %s in the row of sgd.%s in cli/conditions.c",
+                         update, keys[i]);
+        if (!bm_updates[k]->momentum_only &&
+            !bm_condition_holds(config, "sgd", "local_state"))
+            fail_msg("add %s to the row of sgd.local_state in cli/conditions.c",
+                     update);
+        bm_config_free(config);
+    }
 }
 
 /* Up to two settings, and which of them the warning names, with why. */
@@ -815,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_settings_are_rejected),
         cmocka_unit_test(test_conflicting_server_settings_are_rejected),
         cmocka_unit_test(test_every_setting_has_a_row_of_conditions),
+        cmocka_unit_test(test_conditions_of_updates_are_what_the_updates_use),
         cmocka_unit_test(test_layers_that_lose_their_input_are_warned_of),
         cmocka_unit_test(test_sizes_are_those_of_the_data),
         cmocka_unit_test(test_settings_that_do_nothing_are_warned_of),

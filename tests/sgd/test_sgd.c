@@ -1,5 +1,6 @@
 /* The local update against its recurrence, in double precision. */
 #include "sgd/sgd.h"
+#include "sgd/update.h"
 #include "tests/support/support.h"
 #include "tests/support/support_backend.h"
 
@@ -517,6 +518,103 @@ static void test_layers_have_learning_rates_of_their_own(void **state)
     check_layer_rates(&rmsprop);
 }
 
+/* ---- what the table of updates says of each ------------------------------- */
+
+/* w <- the weights after three steps of gradients that are `scale` times as long;
+ * `reset`: the state is cleared after each. */
+static void take_three(const bm_sgd_settings *set, float scale, bool reset,
+                       float w[N])
+{
+    fixture f = start(*set);
+
+    for (int t = 1; t <= 3; t++) {
+        for (int i = 0; i < N; i++)
+            f.g[i] = scale * gradient(i, t);
+        bm_put(f.params.be, f.params.g, f.g, N);
+        bm_sgd_step(f.sgd, 0.125F);
+        if (reset)
+            bm_sgd_reset(f.sgd);
+    }
+    bm_get(f.params.be, w, f.params.w, N);
+    assert_ok(bm_sync(f.params.be));
+    stop(&f);
+}
+
+static bool differ(const float x[N], const float y[N])
+{
+    for (int i = 0; i < N; i++)
+        if (!near(x[i], y[i], 1e-4))
+            return true;
+    return false;
+}
+
+static const bm_sgd_settings usual = {.momentum = 0.5,
+                                      .beta1 = 0.75,
+                                      .beta2 = 0.875,
+                                      .epsilon = 1e-10,
+                                      .local_state = "reset"};
+
+static void test_updates_use_the_settings_that_they_name(void **state)
+{
+    static const char *const names[] = {"momentum", "nesterov", "beta1",
+                                        "beta2", "epsilon"};
+    float before[N], after[N];
+
+    (void)state;
+    for (size_t k = 0; bm_updates[k] != NULL; k++) {
+        FOR_EACH (i, names) {
+            bm_sgd_settings set = usual;
+
+            set.update = bm_updates[k]->name;
+            assert_ptr_equal(bm_update_of(&set), bm_updates[k]);
+            take_three(&set, 1, false, before);
+            set.momentum = i == 0 ? 0.9 : set.momentum;
+            set.nesterov = i == 1;
+            set.beta1 = i == 2 ? 0.9 : set.beta1;
+            set.beta2 = i == 3 ? 0.99 : set.beta2;
+            set.epsilon = i == 4 ? 0.5 : set.epsilon;
+            take_three(&set, 1, false, after);
+            if (differ(before, after) !=
+                bm_update_uses(bm_updates[k], names[i]))
+                fail_msg("sgd.update = %s and sgd.%s: see .uses", set.update,
+                         names[i]);
+        }
+    }
+}
+
+static void test_the_traits_of_updates_are_theirs(void **state)
+{
+    static const double momenta[] = {0, 0.5};
+    float once[N], scaled[N], cleared[N];
+
+    (void)state;
+    for (size_t k = 0; bm_updates[k] != NULL; k++) {
+        bm_sgd_settings set = usual;
+
+        set.update = bm_updates[k]->name;
+        FOR_EACH (i, momenta) {
+            set.momentum = momenta[i];
+            take_three(&set, 1, false, once);
+            take_three(&set, 1, true, cleared);
+            assert_int_equal(differ(once, cleared), bm_sgd_has_state(&set));
+            take_three(&set, 4, false, scaled);
+            assert_int_equal(differ(once, scaled), !bm_updates[k]->unscaled);
+        }
+    }
+}
+
+static void test_names_of_states_are_known(void **state)
+{
+    (void)state;
+    assert_true(bm_update_is_state("sgd.v", 5));
+    assert_true(bm_update_is_state("sgd.v.3", 5));
+    assert_true(bm_update_is_state("adam.t", 6));
+    assert_true(bm_update_is_state("rmsprop.m", 9));
+    assert_false(bm_update_is_state("sgd.v.3", 7));
+    assert_false(bm_update_is_state("sgd.", 4));
+    assert_false(bm_update_is_state("delta", 5));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +631,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_local_state_is_parsed),
         cmocka_unit_test(test_reset_clears_nan_and_infinity),
         cmocka_unit_test(test_layers_have_learning_rates_of_their_own),
+        cmocka_unit_test(test_updates_use_the_settings_that_they_name),
+        cmocka_unit_test(test_the_traits_of_updates_are_theirs),
+        cmocka_unit_test(test_names_of_states_are_known),
     };
 
     return RUN_GROUP_ON(argc, argv, "sgd", tests);
