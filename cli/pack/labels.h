@@ -15,7 +15,7 @@ typedef struct bm_labels {
     const bm_vocab *from; /* of the importer's classes, borrowed; NULL: texts */
     int32_t *to; /* their classes in the set; -1: none. NULL: the same */
     bool per_frame;
-    size_t *uses;   /* [uses_room] of each class in all sequences */
+    size_t *uses; /* [uses_room] of each class in all sequences */
     size_t uses_room;
     size_t symbols; /* of all sequences, known or not */
     /* Symbols outside the vocabulary, sequences with some, and examples. */
