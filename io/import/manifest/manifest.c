@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- rows ---------------------------------------------------------------- */
 
@@ -160,7 +161,13 @@ static bm_status refuse(const bm_manifest *m, const char *kind)
 static bm_status check_kind(const bm_manifest *m)
 {
     const char *kind = strcmp(m->path, "-") == 0 ? NULL : bm_file_kind(m->path);
+    struct stat info;
 
+    if (stat(m->path, &info) == 0 && S_ISFIFO(info.st_mode))
+        return BM_FAIL(BM_ERR_MISSING,
+                       "%s is a pipe, not a regular file; give - to read the "
+                       "manifest from standard input",
+                       m->path);
     return kind == NULL || kind == bm_kind_gzip ? BM_OK : refuse(m, kind);
 }
 

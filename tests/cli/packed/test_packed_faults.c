@@ -273,7 +273,8 @@ static void test_pipes_in_place_of_files_are_refused_at_once(void **_)
                      65, "/dev/zero is a device, not a regular file");
     }
     assert_fails(BMUF("pack", "--audio", "pipe", "--out", "no"), 66,
-                 "pipe is a pipe, not a regular file");
+                 "pipe is a pipe, not a regular file; give - to read the "
+                 "manifest from standard input");
     assert_fails(BMUF("pack", "--audio", "texts.jsonl", "--out", "no",
                       "--vocab", "pipe"),
                  66, "pipe is a pipe, not a regular file");
