@@ -1,9 +1,12 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "core/memory.h"
 
 #include "core/file/system_text.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* A line of /proc/meminfo: "MemTotal:       24689764 kB". */
 static double of_line(const char *text, const char *key)
@@ -45,4 +48,19 @@ bm_status bm_memory_check(double bytes, const char *what, const char *remedy)
     return BM_FAIL(BM_ERR_MEMORY,
                    "%s need %.3g GB of memory, and %.3g GB are free; %s", what,
                    1e-9 * bytes, 1e-9 * room, remedy);
+}
+
+bm_status bm_address_space_check(const char *who, int mb)
+{
+    size_t size = (size_t)mb << 20;
+    void *room = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (room == MAP_FAILED)
+        return BM_FAIL(BM_ERR_MEMORY,
+                       "%s needs %d MB of address space; raise the limit "
+                       "(ulimit -v)",
+                       who, mb);
+    munmap(room, size);
+    return BM_OK;
 }

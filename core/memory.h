@@ -20,4 +20,9 @@ double bm_memory_room(void);
 BM_CHECKED bm_status bm_memory_check(double bytes, const char *what,
                                      const char *remedy);
 
+/* Fails with BM_ERR_MEMORY and a message unless `who` could have `mb` MB of
+ * address space now, which a limit (ulimit -v) may leave too small for libraries
+ * that do not check. */
+BM_CHECKED bm_status bm_address_space_check(const char *who, int mb);
+
 #endif

@@ -2,7 +2,7 @@
 #include "compute/cpu/libraries/blas.h"
 
 #include "compute/cpu/loops/cpu_isa.h"
-#include "core/address_space.h"
+#include "core/memory.h"
 
 #include <cblas.h>
 #include <stdbool.h>
