@@ -390,9 +390,9 @@ static bm_status refuse_list(const bm_inputs *s, const char *line)
                    s->name, path, hint);
 }
 
-/* Whether the first line with text is the header of a table. Or else fails unless
+/* Whether a manifest begins with the first line with text. Or else fails unless
  * one of the first lines names a file: any text can be given. */
-static bm_status look_at_list(bm_inputs *s, bool *table)
+static bm_status look_at_list(bm_inputs *s, bool *manifest)
 {
     enum { LOOKED_AT = 10 };
     atomic_bool stop = false;
@@ -408,8 +408,8 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
         if (find_command(s, line) != NULL ||
             find_file(s, line, &id, path) != NULL)
             return BM_OK;
-        if (first[0] == '\0' && bm_manifest_is_header(line)) {
-            *table = true;
+        if (first[0] == '\0' && bm_manifest_begins(line)) {
+            *manifest = true;
             return BM_OK;
         }
         if (first[0] == '\0')
@@ -418,15 +418,15 @@ static bm_status look_at_list(bm_inputs *s, bool *table)
     return refuse_list(s, first);
 }
 
-/* A list of paths, or a manifest that is a table. */
+/* A list of paths, or a manifest. */
 static bm_status open_list(bm_inputs *s)
 {
-    bool table = false;
+    bool manifest = false;
 
     BM_TRY(bm_line_source_open(&s->lines, s->name));
     enter(s, A_LIST);
-    BM_TRY(look_at_list(s, &table));
-    if (!table)
+    BM_TRY(look_at_list(s, &manifest));
+    if (!manifest)
         return bm_line_source_rewind(&s->lines);
     leave(s);
     return open_manifest(s);

@@ -227,11 +227,16 @@ static bm_status refuse_line(const bm_manifest *m, const char *line)
     return refuse(m, kind);
 }
 
+bool bm_manifest_begins(const char *line)
+{
+    return line[0] == '{' || bm_manifest_is_header(line);
+}
+
 /* The format is known by the first line that is not blank. */
 static bm_status read_line(bm_manifest *m, bool first, size_t number,
                            char *line, size_t length)
 {
-    if (first && line[0] != '{' && !bm_manifest_is_header(line))
+    if (first && !bm_manifest_begins(line))
         return refuse_line(m, line);
     if (first ? line[0] != '{' : m->table.n > 0)
         return bm_manifest_row_of_table(m, number, line, length);

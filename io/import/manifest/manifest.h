@@ -84,6 +84,9 @@ BM_CHECKED bm_status bm_manifest_read_texts(bm_manifest **out, const char *path,
  * BM_ERR_MEMORY. */
 BM_CHECKED bm_status bm_manifest_copy(bm_manifest *m, size_t copies);
 
+/* Can a manifest begin with this line: one of JSON, or the header of a table? */
+bool bm_manifest_begins(const char *line);
+
 /* Is it a command with '|' at its end, as Kaldi has them? */
 bool bm_manifest_is_pipe(const char *path);
 
