@@ -5,6 +5,7 @@
  */
 #include "cli/export/onnx.h"
 #include "models/layers/layer.h"
+#include "models/model.h"
 #include "tests/cli/export/networks.h"
 #include "tests/support/command.h"
 #include "tests/support/folder.h"
@@ -266,26 +267,40 @@ static void test_every_layer_has_a_counterpart(void **_)
     }
 }
 
-/* Is an operator in the row of a layer of the page's first table, or in the words
- * below the table, which are about all layers? */
-static bool page_has(const char *page, const char *layer, const char *op)
+/* Is `word`, "" is everywhere, in the row of a layer of the page's table with this
+ * heading? *after <- what is below the table. */
+static bool row_has(const char *page, const char *heading, const char *layer,
+                    const char *word, const char **after)
 {
-    const char *row = strstr(page, "| layer | operators |"), *end = NULL;
+    const char *row = strstr(page, heading);
     char name[64];
+    bool found = false;
 
     assert_non_null(row);
     snprintf(name, sizeof name, "`%s`", layer);
-    for (; *row == '|'; row = end + 1) {
+    for (const char *end = NULL; *row == '|'; row = end + 1) {
         const char *cell = strchr(row + 1, '|');
 
         end = strchr(row, '\n');
         assert_true(cell != NULL && end != NULL && cell < end);
-        if (has_word(row, cell, name) && has_word(cell, end, op))
-            return true;
+        found |= has_word(row, cell, name) &&
+                 (*word == '\0' || has_word(cell, end, word));
     }
-    end = strstr(row, "tools/check_onnx");
+    *after = row;
+    return found;
+}
+
+/* Is an operator in the first table, or in the words below it, which are about all
+ * layers? */
+static bool page_has(const char *page, const char *layer, const char *op)
+{
+    const char *after = NULL, *end = NULL;
+
+    if (row_has(page, "| layer | operators |", layer, op, &after))
+        return true;
+    end = strstr(after, "tools/check_onnx");
     assert_non_null(end);
-    return has_word(row, end, op);
+    return has_word(after, end, op);
 }
 
 /* The layer of a node "3.pool/MaxPool"; a group has the row of `residual`. */
@@ -324,6 +339,52 @@ static void test_the_page_has_all_operators(void **_)
         }
         onnx__model_proto__free_unpacked(m, NULL);
     }
+    free(page);
+}
+
+/* A layer with weights has a row, with each name that is one of PyTorch's. */
+static void check_names(const char *page, const bm_layer *l)
+{
+    static const char heading[] = "| layer | names | shapes |";
+    const char *after = NULL;
+
+    if (l->n_weights > 0 && !row_has(page, heading, l->ops->name, "", &after))
+        fail_msg("docs/results/export.md has no names of weights of %s",
+                 l->ops->name);
+    for (int i = 0; i < l->n_weights; i++) {
+        char name[64];
+
+        snprintf(name, sizeof name, "k.%s", l->weights[i].torch);
+        if (l->weights[i].torch != NULL &&
+            !row_has(page, heading, l->ops->name, name, &after))
+            fail_msg("docs/results/export.md has no %s of %s", name,
+                     l->ops->name);
+    }
+}
+
+static void test_the_page_has_all_names_of_weights(void **_)
+{
+    static const char *const nets[] = {every_layer, with_groups, gru_layers,
+                                       of_a_conformer, pools};
+    bm_model_shape shape = {.n_features = 8, .n_classes = 5};
+    bm_backend *cpu = NULL;
+    size_t size = 0, n = 0;
+    char *page = slurp(BMUF_EXPORT_PAGE, &size);
+
+    (void)_;
+    assert_ok(bm_backend_open(&cpu, "cpu", 0));
+    FOR_EACH (i, nets) {
+        bm_model_settings set = {nets[i], "ctc", "skip"};
+        const bm_layer *layers = NULL;
+        bm_model *m = NULL;
+
+        assert_ok(bm_model_plan(&m, &set, &shape, cpu));
+        layers = bm_model_layers(m, &n);
+        for (size_t k = 0; k < n; k++)
+            check_names(page, &layers[k]);
+        bm_model_free(m);
+    }
+    bm_backend_close(cpu);
     free(page);
 }
 
@@ -374,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_normalisation_is_part_of_the_graph),
         cmocka_unit_test(test_every_layer_has_a_counterpart),
         cmocka_unit_test(test_the_page_has_all_operators),
+        cmocka_unit_test(test_the_page_has_all_names_of_weights),
         cmocka_unit_test(test_a_layer_without_counterpart_is_refused_by_name),
         cmocka_unit_test(test_what_cannot_be_done_has_its_exit_code),
     };
